@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """How true the error maps of `mpol image --samples` are, on the simulated skies of lambdas.py, of which the truth is known.
 
-usage: errors.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64] [--cases N] [--profiles]
+usage: errors.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64|usual] [--cases N] [--profiles]
+
+--samples usual: those of a run that asks for none.
 
 Needs numpy and astropy (build/test-python/bin/python3 has them). At the resolution of the restoring beam, over the pixels where the sky
 is brighter than 2 % of its peak, and over all: the part of them whose error |image - sky| is below error.fits, and below twice that
@@ -33,7 +35,7 @@ def restored(image, header):
 
 
 def row_of(case, samples):
-    summary, _ = case.run("image", "--samples", samples)
+    summary, _ = case.run("image", *([] if samples == "usual" else ["--samples", samples]))
     header = fits.getheader(case.out / "error.fits")
     error = read_image(case.out / "error.fits")
     sky, image = restored(case.truth, header), restored(read_image(case.out / "image.fits"), header)
@@ -95,7 +97,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/bin/mpol")
     parser.add_argument("--folder", type=Path, default=Path("error_quality"))
-    parser.add_argument("--samples", type=int, default=64)
+    parser.add_argument("--samples", type=lambda text: text if text == "usual" else int(text), default=64)
     parser.add_argument("--cases", type=int, default=len(cases))
     parser.add_argument("--profiles", action="store_true")
     options = parser.parse_args()

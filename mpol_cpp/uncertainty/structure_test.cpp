@@ -8,6 +8,8 @@
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/special_gammaincc.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
@@ -21,14 +23,17 @@
 namespace mpol {
 namespace {
 
-constexpr double part_of_bound = 2e-3;     // to which F of a fit is right
+constexpr double part_of_bound = 1e-2;     // to which F of a fit is right
 constexpr double contrast_of_none = 0.05;  // D is then within its square of the largest
 constexpr double most_growth = 4;          // of m from one fit to the next
 
 double overlap(const Tensor& a, const Tensor& b) { return (a * b).sum(torch::kFloat64).item<double>(); }
 
-/// The fewest unknowns for which the bound holds.
-double fewest_unknowns(double level) { return std::floor(3 * std::log(4 / (1 - level))) + 1; }
+/// The part of a Gamma distribution of some shape, scale 1, beyond a number.
+double part_beyond(double shape, double number) {
+  return at::special_gammaincc(at::scalar_tensor(shape, torch::kFloat64), at::scalar_tensor(number, torch::kFloat64))
+      .item<double>();
+}
 
 /// F in true units, beside its value at the optimum.
 class TrueExcess {
@@ -121,8 +126,14 @@ void check_structure_options(const StructureTestOptions& options) {
 double highest_density_bound(double unknowns, double level) {
   if (!(level > 0 && level < 1)) throw ValueError(fmt::format("the level is {}; it must be between 0 and 1", level));
   if (!(unknowns >= 1)) throw ValueError(fmt::format("{} unknowns have no posterior: 1 or more are needed", unknowns));
-  const double count = std::max(unknowns, fewest_unknowns(level));
-  return count + std::sqrt(16 * count * std::log(3 / (1 - level)));
+  const double beyond = 1 - level;
+  double low = 0, high = unknowns;
+  while (part_beyond(unknowns, high) > beyond) high = 2 * (low = high);
+  while (high - low > 1e-12 * high) {
+    const double middle = (low + high) / 2;
+    (part_beyond(unknowns, middle) > beyond ? low : high) = middle;
+  }
+  return high;
 }
 
 double JudgedStructure::sigma() const { return std::sqrt(2 * least_excess); }
@@ -163,8 +174,10 @@ JudgedStructure StructureTest::judge(const Tensor& region) const {
   found.pixels = (region.to(shining.device()).ne(0) * shining).ne(0).sum().item<std::int64_t>();
   if (found.pixels == 0) throw ValueError("the region has no pixel that may shine: mark those of a structure");
   found.f_image = excess.at_optimum();
-  found.bound = highest_density_bound(1, options_.level());
-  found.bound_of_image = highest_density_bound(static_cast<double>(shining.ne(0).sum().item<std::int64_t>()), options_.level());
+  const auto shine = static_cast<double>(shining.ne(0).sum().item<std::int64_t>());
+  found.places = shine / static_cast<double>(found.pixels);
+  found.bound = highest_density_bound(1, 1 - (1 - options_.level()) / found.places);
+  found.bound_of_image = highest_density_bound(shine, options_.level());
   found.image = sky_of(fitted);
   found.filled = found.least = sky_of(filled);
   const auto flux = ((found.image - found.filled).sum({-2, -1}) * model_->coords().cell_area()).contiguous();

@@ -15,13 +15,16 @@
 namespace mpol {
 
 /// By how much F = -ln(posterior) of an image may be above its minimum for images that hold a part `level` of the posterior at
-/// least, where that is log-concave in `unknowns` numbers N:
+/// least, whatever log-concave posterior of `unknowns` numbers N it is:
 ///
-///   gamma - F* = N + sqrt(16 N ln(3/alpha)),   alpha = 1 - level
+///   gamma - F* = the number below which a Gamma distribution of shape N, scale 1, has `level`;   of one unknown ln(1/(1 -
+///   level))
 ///
-/// It holds for N > 3 ln(4/alpha); of fewer unknowns it is the bound of so many, which is larger.
+/// Along each ray from the minimum F is convex: where it is t above it at a radius r_t, it is t r/r_t above at most before, at
+/// least beyond, so that no more of the ray's part, of density r^(N-1) exp(-F), lies beyond than of a Gamma distribution beyond
+/// t. No smaller bound holds for all of them: that of exp(-|x|) is this one.
 /// @throws ValueError unless 0 < level < 1 and there is an unknown
-/// Source: Pereyra 2017, theorem 3.1.
+/// Source: the question, and the larger N + sqrt(16 N ln(3/(1 - level))), Pereyra 2017, theorem 3.1.
 double highest_density_bound(double unknowns, double level);
 
 /// Options of a StructureTest.
@@ -45,7 +48,8 @@ struct JudgedStructure {
   double f_image = 0;         ///< F of the fitted image
   double filled_excess = 0;   ///< F of the image with the region filled, less that of the fitted one: all else as it is
   double least_excess = 0;    ///< the least that an image without its contrast costs, whatever it is elsewhere (lower bound)
-  double bound = 0;           ///< gamma - F* of the structure's contrast alone
+  double places = 1;          ///< how many regions of its size the pixels that may shine have room for
+  double bound = 0;           ///< gamma - F* of the structure's contrast alone, wherever in the image it might have been found
   double bound_of_image = 0;  ///< gamma - F* of all pixels
   std::vector<double> flux;   ///< that filling the region removed, Jy, of each channel; negative where it was a gap
   Tensor image, filled;       ///< (nchan, npix, npix) float64 on the CPU, sky orientation, Jy/arcsec^2
@@ -76,8 +80,9 @@ struct JudgedStructure {
 /// whose largest value is looked for: each D is one fit of the same convex problem with a linear term. So flux that could as well
 /// lie beside the region, which is then smaller than the data resolve, proves nothing. The contrast is one number; its marginal
 /// is log-concave as the posterior is, and -ln of it is the least F up to a constant where the posterior is Gaussian, and nearly
-/// so elsewhere: so D is compared with the bound of the fewest unknowns. Source: Cai, Pereyra & McEwen 2018 (remove, inpaint,
-/// compare with the bound); Repetti, Pereyra & Wiaux 2019 (the least F).
+/// so elsewhere: so D is compared with the bound of one unknown. As whoever marks a region has looked at the whole image, one
+/// minus the level is shared by as many places as regions of its size have room in it (Bonferroni). Source: Cai, Pereyra &
+/// McEwen 2018 (remove, inpaint, compare with the bound); Repetti, Pereyra & Wiaux 2019 (the least F).
 class StructureTest {
  public:
   /// Why structures of a model's fit to an objective cannot be judged; empty when they can: as Bootstrap::obstacle.

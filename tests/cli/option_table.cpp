@@ -181,7 +181,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--mask", "{mask}", base, image},
       {"--sign", "either", base, image},
       {"--no-hann", "", base, image},
-      {"--samples", "2", base, "out/error.fits"},
+      {"--samples", "2", base, "out/std.fits"},
       {"--keep-samples", "", added(base, {"--samples", "2"}), "out/samples_0000.fits"},
       {"--test-structure", "circle:0,0,0.4", base, "out/summary.json#structures"},
       {"--seed", "5", batches, history},

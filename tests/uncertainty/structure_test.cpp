@@ -91,13 +91,28 @@ double total_of(const Fitted& fit, const Tensor& base) {
 
 }  // namespace
 
-TEST_CASE("the bound is Pereyra's, for as many unknowns as it needs at least", "[uncertainty][quick]") {
-  CHECK(highest_density_bound(16384, 0.99) == Approx(16384 + std::sqrt(16.0 * 16384 * std::log(300))));
-  // alpha > 4 exp(-N/3) holds from N = 18 on
-  CHECK(highest_density_bound(1, 0.99) == Approx(18 + std::sqrt(16.0 * 18 * std::log(300))));
-  CHECK(highest_density_bound(18, 0.99) == highest_density_bound(1, 0.99));
-  CHECK(highest_density_bound(19, 0.99) > highest_density_bound(18, 0.99));
-  CHECK(highest_density_bound(100, 0.999) > highest_density_bound(100, 0.99));
+TEST_CASE("the bound holds for any log-concave posterior, is attained, and is below Pereyra's", "[uncertainty][quick]") {
+  const auto pereyra = [](double unknowns, double level) {
+    return unknowns + std::sqrt(16 * unknowns * std::log(3 / (1 - level)));
+  };
+  for (const double level : {0.68, 0.95, 0.99, 0.9999}) {
+    CHECK(highest_density_bound(1, level) == Approx(std::log(1 / (1 - level))));
+    for (const double unknowns : {1.0, 2.0, 18.0, 1000.0, 16384.0, 1e7}) {
+      const double bound = highest_density_bound(unknowns, level);
+      CHECK(bound > unknowns - 1);  // the mean of a Gamma distribution, less than its largest distance from the median
+      CHECK(bound < pereyra(unknowns, level));
+    }
+  }
+  // Its normal approximation, where there are many.
+  CHECK(highest_density_bound(1e6, 0.99) == Approx(1e6 + 2.3263479 * 1e3).epsilon(1e-5));
+  // Drawn: exp(-|x|) of three numbers has F - F* of the Gamma distribution itself, a Gaussian half of chi^2 of three.
+  torch::manual_seed(3);
+  const auto draws = torch::randn({400000, 6}, torch::kFloat64);
+  const auto exponential = -torch::rand({400000, 3}, torch::kFloat64).log().sum(1);  // |x| of a density exp(-|x|) in three
+  const auto gaussian = draws.slice(1, 0, 3).square().sum(1) / 2;
+  const double bound = highest_density_bound(3, 0.95);
+  CHECK((exponential <= bound).to(torch::kFloat64).mean().item<double>() == Approx(0.95).margin(2e-3));
+  CHECK((gaussian <= bound).to(torch::kFloat64).mean().item<double>() > 0.98);
   CHECK_THROWS_AS(highest_density_bound(100, 1), ValueError);
   CHECK_THROWS_AS(highest_density_bound(100, 0), ValueError);
   CHECK_THROWS_AS(highest_density_bound(0, 0.9), ValueError);
@@ -122,7 +137,10 @@ TEMPLATE_TEST_CASE("a bright clump and a deep gap are real, a spot of noise is n
   REQUIRE(far.max().template item<double>() > 0);
   const auto noise = test.judge(circle(structure_grid, of_spot(structure_grid.sky_x()), of_spot(structure_grid.sky_y()), 0.3));
   CHECK_FALSE(noise.is_real());
-  CHECK(noise.sigma() < 5);
+  CHECK(noise.sigma() < 4);
+  // Shared by as many places as such regions have room.
+  CHECK(noise.places == Approx(32.0 * 32.0 / static_cast<double>(noise.pixels)));
+  CHECK(noise.bound == Approx(std::log(100 * noise.places)));
   CHECK(at::equal(fit.model->base(), before));
 }
 

@@ -16,18 +16,18 @@
 namespace mpol::cli {
 namespace {
 
-constexpr double tolerance_of_samples = 5e-3;
-constexpr std::int64_t most_iterations_of_samples = 2000;
+constexpr double tolerance_of_noise = 5e-3, tolerance_of_samples = 2e-2;  // measured: errors of 5e-3 are the same
+constexpr std::int64_t most_iterations_of_samples = 2000, fewest_iterations = 24;
 
-DirtyNoise noise_of(const FitData& data) {
-  if (data.imaging == Imaging::cells) return DirtyNoise(data.dataset);
+DirtyNoise noise_of(const FitData& data, NoiseDraws draws) {
+  if (draws == NoiseDraws::of_cells || data.imaging == Imaging::cells) return DirtyNoise(data.dataset);
   return {data.coords(), data.visibilities, data.channels};
 }
 
-BootstrapOptions options_of_fits(const ImageOptions& options) {
+BootstrapOptions options_of_fits(const ImageOptions& options, double tolerance) {
   BootstrapOptions how;
   how.seed(static_cast<std::uint64_t>(options.seed))
-      .tolerance(std::max(tolerance_of_samples, options.tolerance.value_or(0)))
+      .tolerance(std::max(tolerance, options.tolerance.value_or(0)))
       .most_iterations(most_iterations_of_samples)
       .on_sample([](std::int64_t) { stop_if_requested(); });
   return how;
@@ -36,29 +36,37 @@ BootstrapOptions options_of_fits(const ImageOptions& options) {
 }  // namespace
 
 FitNoise measured_noise(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
-                        double reduced_chi_squared, std::optional<SharedErrors> shared, Communicator* ranks) {
+                        double reduced_chi_squared, std::optional<SharedErrors> shared, NoiseDraws draws, Communicator* ranks) {
   const auto unit = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), objective.normalizer());
   const bool looks = shared && !options.likelihood_kind().of_cells;  // averages of cells leave what they lose as well
-  const auto draws = looks ? std::function([&data] { return noise_of(data); }) : std::function<DirtyNoise()>();
-  const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws,
-                                       shared.value_or(SharedErrors::once), options_of_fits(options));
+  const auto own = looks ? std::function([&data, draws] { return noise_of(data, draws); }) : std::function<DirtyNoise()>();
+  const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, own,
+                                       shared.value_or(SharedErrors::once), options_of_fits(options, tolerance_of_noise));
   if (noise.factor() <= largest_sigma || options.likelihood_kind().of_cells) return noise;
   const auto lengths = length_slope(data.coords(), model.ptr()->make_sky(), data.visibilities, data.channels, ranks);
   return lengths && lengths->tells_sharp_source() ? noise.without_misfit() : noise;
 }
 
-std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
-                                           const Objective& objective, double noise_factor) {
-  if (!options.samples) return std::nullopt;
+SampledErrors sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+                            double noise_factor) {
+  const auto samples = options.samples.value();
   if (const auto why = Bootstrap::obstacle(*model, objective); !why.empty()) {
-    throw UsageError(error_text("--samples", fmt::format("{}", *options.samples),
-                                "errors are sampled of convex fits alone: " + why, "leave --samples out"));
+    throw UsageError(error_text("--samples", fmt::format("{}", samples), "errors are sampled of convex fits alone: " + why,
+                                "leave --samples out"));
   }
-  SampledErrors errors{.samples = {}, .noise_factor = noise_factor};
   const auto how =
-      options_of_fits(options).samples(*options.samples).refits(refits_of(*options.samples)).noise_factor(noise_factor);
-  errors.samples = Bootstrap(model.ptr(), objective, how).sample(noise_of(data));
-  return errors;
+      options_of_fits(options, tolerance_of_samples).samples(samples).refits(refits_of(samples)).noise_factor(noise_factor);
+  return {Bootstrap(model.ptr(), objective, how).sample(noise_of(data, NoiseDraws::of_samples)), noise_factor};
+}
+
+SampledErrors usual_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+                           double noise_factor, std::int64_t epochs) {
+  const auto how = options_of_fits(options, tolerance_of_samples)
+                       .samples(usual_samples)
+                       .refits(refits_of(usual_samples))
+                       .noise_factor(noise_factor)
+                       .most_iterations(std::max(epochs, fewest_iterations));
+  return {Bootstrap(model.ptr(), objective, how).sample(noise_of(data, NoiseDraws::of_cells)), noise_factor, true};
 }
 
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
@@ -70,11 +78,14 @@ ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
           .error_factor = maps.error_factor};
 }
 
-std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples) {
+std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples, bool is_usual) {
   const auto of = [samples](const char* words) {
     return fmt::format("{} of {} fits to simulated data of the image (parametric bootstrap)", words, samples);
   };
-  return {{"error.fits", maps.error, of("error: root mean square difference from the image, times error_factor of summary.json")},
+  const ErrorFile error{"error.fits", maps.error,
+                        of("error: root mean square difference from the image, times error_factor of summary.json")};
+  if (is_usual) return {error};
+  return {error,
           {"std.fits", maps.spread, of("std: standard deviation")},
           {"mean.fits", maps.mean, of("mean: mean")},
           {"lower.fits", maps.lower, of("lower: 16th percentile")},

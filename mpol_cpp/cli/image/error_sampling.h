@@ -19,11 +19,19 @@ namespace mpol::cli {
 /// How many of the samples are observed and fitted once more.
 constexpr std::int64_t refits_of(std::int64_t samples) { return samples / 4; }
 
-/// What `--samples` gives.
+/// Samples of a run that asks for none: their squares, averaged over a beam's surroundings, tell an error well enough.
+constexpr std::int64_t usual_samples = 4;
+
+/// What `--samples`, or a run by itself, gives.
 struct SampledErrors {
   BootstrapSamples samples;
   double noise_factor = 1;
+  bool is_usual = false;  ///< nobody asked for them
 };
+
+/// Which noise of the data samples get: as each sees it, or that of averages of uv cells, which take no pass through the samples.
+/// Their variance in the image is the same.
+enum class NoiseDraws { of_samples, of_cells };
 
 /// The noise that a fit shows (measure_fit_noise); where pixels are too coarse for the source (LengthSlope), no more than the
 /// weights say, nor than chi^2 (FitNoise::without_misfit). A signal ends it as it ends a run that writes.
@@ -31,24 +39,29 @@ struct SampledErrors {
 /// @param shared               how far it goes after errors that visibilities share; nothing: they are not looked for
 /// @param ranks                that have other channels; empty: these are all
 FitNoise measured_noise(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
-                        double reduced_chi_squared, std::optional<SharedErrors> shared, Communicator* ranks = nullptr);
+                        double reduced_chi_squared, std::optional<SharedErrors> shared, NoiseDraws draws = NoiseDraws::of_samples,
+                        Communicator* ranks = nullptr);
 
-/// Fits simulated data of the fitted model; nothing where no samples are asked for. A signal ends it as it ends a run that
-/// writes.
+/// Fits simulated data of the fitted model, as many as are asked for. A signal ends it as it ends a run that writes.
 /// @param noise_factor  by which the noise is larger than the weights say
 /// @throws UsageError where the fit is not convex
-std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
-                                           const Objective& objective, double noise_factor);
+SampledErrors sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+                            double noise_factor);
+
+/// The same where nobody asked: usual_samples, none of which takes more iterations than the fit.
+/// @param epochs  of the fit, which must be convex
+SampledErrors usual_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+                           double noise_factor, std::int64_t epochs);
 
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps);
 
-/// The maps as files: name, image, and what HISTORY says of it.
+/// The maps as files, of usual errors that of the error alone: name, image, and what HISTORY says of it.
 struct ErrorFile {
   std::string name;
   Tensor image;
   std::string words;
 };
-std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples);
+std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples, bool is_usual);
 
 /// The image with contours where it is 3, 5, 10, 20, … times its error, the error, and signal to noise; of a cube the middle
 /// channel.

@@ -299,9 +299,10 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--betas"}, "with --optimizer adam", [=] { return is_taken(OptimizerKind::adam); });
   options.only({"--weight-decay"}, "with --optimizer adam or sgd",
                [=] { return is_taken(OptimizerKind::adam) || is_taken(OptimizerKind::sgd); });
-  options.only({"--keep-samples"}, "with --samples", [&] { return image.samples.has_value(); });
+  options.only({"--keep-samples"}, "with --samples N", [&] { return asks_for_samples(image); });
   options.only({"--test-structure"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
-  options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
+  options.only({"--samples"}, "where auto takes pogm, or as 0",
+               [&] { return image.samples == 0 || choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood_kind().has_kernels; });
   if (!image.searches_by_itself) state_meanings_of_bound(options, image);
@@ -331,9 +332,9 @@ void declare(OptionSet& options, ImageOptions& image) {
       ->group("Regularisers");
   declare_crossval(options, image);
   options
-      .integer("--samples", image.samples, Range::between(2, 1e6),
+      .integer("--samples", image.samples, Range::between(0, 1e6),
                "Fits of simulated data, of the image observed anew, that tell its errors (64 are many): error.fits, std.fits, "
-               "mean.fits, lower.fits, upper.fits; default: none",
+               "mean.fits, lower.fits, upper.fits; 0: none; default: 4, for error.fits alone",
                Record::result)
       ->group("Errors");
   options
@@ -573,6 +574,8 @@ void settle(ImageOptions& image) {
         error_text("--step", choice_name(image.step, step_choices), "this build records no CUDA graphs", "use --step auto"));
   }
   parse_stop_relative(image.stop_relative);
+  if (image.samples == 1)
+    throw UsageError(error_text("--samples", "1", "one fit tells no error", "take 2 or more, or 0 for no map of errors"));
   image.structures = structures_text(parse_structures(image.structures));
   if (auto* file = std::get_if<StartFile>(&image.start)) file->path = std::filesystem::absolute(file->path).lexically_normal();
   for (auto* path : {&image.mask, &image.kernel_folder}) {

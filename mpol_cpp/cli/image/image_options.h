@@ -116,7 +116,7 @@ struct ImageOptions {
   std::int64_t seed = 0;
   StepKind step = StepKind::automatic;
 
-  std::optional<std::int64_t> samples;  ///< of the image's errors
+  std::optional<std::int64_t> samples;  ///< of the image's errors; 0: none, nothing: see usual_errors()
   bool keep_samples = false;            ///< write them
   std::string structures;               ///< that are judged: see parse_structures(); empty: none
 
@@ -144,6 +144,9 @@ void declare(OptionSet& options, ImageOptions& image);
 
 /// How points are searched: as asked for, else all where values are given for a strength, or step by step.
 Search::Kind search_of(const ImageOptions& image);
+
+/// Whether somebody asked for errors by samples.
+inline bool asks_for_samples(const ImageOptions& image) { return image.samples.value_or(0) > 0; }
 
 /// What cannot be seen from one option alone. @throws UsageError
 void settle(ImageOptions& image);

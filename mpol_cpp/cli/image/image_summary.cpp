@@ -139,6 +139,7 @@ Json structures_of(const std::vector<StructureSummary>& structures) {
                    {"sigma", each.sigma},
                    {"flux_removed_jy", each.flux},
                    {"pixels", each.pixels},
+                   {"places", each.places},
                    {"f_image", each.f_image},
                    {"f_filled", each.f_image + each.filled_excess},
                    {"f_without", each.f_image + each.least_excess},
@@ -270,6 +271,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["residual"] = residual_of(summary);
   if (!summary.parts.empty()) json["parts"] = parts_of(summary);
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
+  if (!summary.why_no_errors.empty()) json["why_no_errors"] = summary.why_no_errors;
   if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
   json["peak_signal_to_noise"] = summary.peaks.brightest;
   json["filled_share"] = nullptr;
@@ -338,6 +340,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   text += nll_words(summary);
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
+  if (!summary.why_no_errors.empty()) text += fmt::format("errors      none: {}\n", summary.why_no_errors);
   text += remainder_words(summary);
   if (summary.noise) text += fmt::format("noise       {}\n", noise_words(*summary.noise));
   if (!summary.filled.empty()) text += fmt::format("source      {}: lambda are set for that\n", filled_words(summary.filled));

@@ -77,6 +77,7 @@ struct BeamSummary {
 struct StructureSummary {
   std::string name, region;  ///< for people, and as the option takes it
   std::int64_t pixels = 0;   ///< marked
+  double places = 1;         ///< how many such regions the image has room for
   double f_image = 0, filled_excess = 0, least_excess = 0;
   double bound = 0, bound_of_image = 0;  ///< what F may be above that of the image
   double sigma = 0;
@@ -122,6 +123,7 @@ struct ImageSummary {
   std::vector<double> filled;     ///< share of the field, that the weights were set anew for, of all channels or each; or empty
   std::vector<ChannelSignal> signals;  ///< of each channel, where they have weights of their own
   std::optional<ErrorSummary> errors;  ///< where they were sampled
+  std::string why_no_errors;           ///< where nobody asked for errors and they were left out
   std::vector<StructureSummary> structures;
   std::string device;  ///< several with commas between them
   torch::Dtype dtype = torch::kFloat32;

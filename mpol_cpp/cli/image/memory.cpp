@@ -35,17 +35,6 @@ MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double sa
   return {"folds of the cross-validation", bytes};
 }
 
-/// Samples of the errors, in float32, and what their fits and maps take.
-MemoryPart memory_of_samples(std::int64_t samples, std::int64_t npix, std::int64_t nchan) {
-  constexpr double of_fits = 100, of_maps = 80, of_quantiles = 24 << 22;
-  const auto pixels = static_cast<double>(npix * npix);
-  const auto channels = static_cast<double>(nchan);
-  return {"samples of the errors",
-          pixels * (4 * (static_cast<double>(samples) * (channels + 1) + static_cast<double>(refits_of(samples)) * channels) +
-                    channels * (of_fits + of_maps)) +
-              of_quantiles};
-}
-
 /// Planes of dual images in the fit, besides those of total variation.
 std::int64_t more_duals(const ImageOptions& options) {
   std::int64_t planes = 0;
@@ -64,6 +53,16 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 }
 
 }  // namespace
+
+MemoryPart memory_of_errors(std::int64_t samples, std::int64_t npix, std::int64_t nchan) {
+  constexpr double of_fits = 100, of_maps = 80, of_quantiles = 24 << 22;
+  const auto pixels = static_cast<double>(npix * npix);
+  const auto channels = static_cast<double>(nchan);
+  return {"samples of the errors",
+          pixels * (4 * (static_cast<double>(samples) * (channels + 1) + static_cast<double>(refits_of(samples)) * channels) +
+                    channels * (of_fits + of_maps)) +
+              of_quantiles};
+}
 
 SampleSizes SampleSizes::of(const Visibilities& visibilities) {
   return {visibilities.nchan() * visibilities.nvis(), memory_of_samples(visibilities),
@@ -106,7 +105,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitCha
     const auto pixels = static_cast<double>(npix * npix * nchan) * static_cast<double>(sources);
     estimate.parts.push_back({"point sources", of_sample * count + of_pixel * pixels});
   }
-  if (options.samples) estimate.parts.push_back(memory_of_samples(*options.samples, npix, nchan));
+  if (asks_for_samples(options)) estimate.parts.push_back(memory_of_errors(*options.samples, npix, nchan));
   return estimate;
 }
 

@@ -164,7 +164,7 @@ std::string structures_section(const ReportContent& content) {
   std::string text = fmt::format(
       "<p>Each marked region was filled from its surroundings, and the cheapest image without the structure was looked for, "
       "whatever it is elsewhere. A structure is real at {:g} % when even that image costs data and priors more than the credible "
-      "region allows. Calibration errors, and the choice of a region after a look at the image, are not accounted "
+      "region allows, wherever in the image such a region might have been marked. Calibration errors are not accounted "
       "for.</p>\n<ul>\n",
       100 * level_of_structures);
   for (const auto& each : structures) text += "<li>" + html::escaped(each.verdict()) + "</li>\n";

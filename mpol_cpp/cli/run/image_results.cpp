@@ -78,7 +78,7 @@ void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOpt
   const auto& beams = results.dirty.beams;
   if (!beams.empty()) header.unit(io::FitsUnit::jy_per_beam).beams(beams);
   const auto of_image = header.history();
-  for (const auto& file : error_files(*results.errors, results.samples)) {
+  for (const auto& file : error_files(*results.errors, results.samples, results.errors_are_usual)) {
     auto history = of_image;
     history.insert(history.begin() + 1, file.words);
     stage_cube(folder, file.name, file.image, results, header.history(history), split);
@@ -107,6 +107,7 @@ void add_errors(const std::optional<SampledErrors>& errors, const ImageOptions& 
   if (!errors) return;
   results.errors = error_maps(results.sky, errors->samples, results.coords, results.dirty.beams);
   results.samples = errors->samples.images.size(0);
+  results.errors_are_usual = errors->is_usual;
   if (options.keep_samples) results.kept_samples = errors->samples.images;
   summary.errors = summary_of(*errors, *results.errors);
   if (results.dirty.beams.empty())

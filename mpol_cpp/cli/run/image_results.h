@@ -27,6 +27,7 @@ struct ImageResults {
   const std::optional<Scan>& scan;       ///< the cross-validation, if there was one
   std::optional<ErrorMaps> errors = {};  ///< where they were sampled
   std::int64_t samples = 0;              ///< of the errors
+  bool errors_are_usual = false;         ///< nobody asked for them
   Tensor kept_samples = {};              ///< (samples, nchan, npix, npix), Jy/arcsec^2, or undefined
   const std::vector<JudgedRegion>& structures = {};
 };

@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
@@ -320,6 +321,7 @@ class ImageRun {
     if (whole.traits) whole.traits->noise = pooled_noise(noises);
     note_traits_of(whole, weighing);
     summary_.fit = result.whole();
+    if (!options_.samples) summary_.why_no_errors = "channels were fitted in groups";
     interrupted_after_ = fmt::format("{} epochs of {}", result.newest_epochs(), plan.label);
     describe_fit();
   }
@@ -343,17 +345,36 @@ class ImageRun {
       whole.traits->filled[c] = filled[c];
   }
 
-  /// Samples errors and judges structures, where that was asked for.
+  /// Samples errors, and judges structures where that was asked for.
   void doubt(const GriddedNet& model, const Objective& objective) {
-    if (!options_.samples && outcome_.structures.empty()) return;
+    const bool is_asked_for = asks_for_samples(options_);
+    if (!options_.samples) summary_.why_no_errors = why_no_usual_errors(*model.ptr(), objective);
+    const bool has_usual = !options_.samples && summary_.why_no_errors.empty();
+    const bool has_regions = !outcome_.structures.empty();
+    if (!is_asked_for && !has_usual && !has_regions) return;
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome_.sky, summary_);
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
     Stopwatch watch(summary_.seconds.errors);
-    const auto noise = measured_noise(options_, data_.fit_data(), model, objective, reduced, SharedErrors::twice);
-    if (!summary_.noise) summary_.noise = noise;  // else it is what the weights were set anew for
-    outcome_.errors = sample_errors(options_, data_.fit_data(), model, objective, noise.factor());
+    const auto data = data_.fit_data();
+    const auto draws = is_asked_for || has_regions ? NoiseDraws::of_samples : NoiseDraws::of_cells;
+    const auto noise = measured_noise(options_, data, model, objective, reduced, SharedErrors::twice, draws);
+    if (!summary_.noise && (is_asked_for || has_regions)) summary_.noise = noise;  // else what the weights were set anew for
+    if (is_asked_for) outcome_.errors = sample_errors(options_, data, model, objective, noise.factor());
+    if (has_usual) outcome_.errors = usual_errors(options_, data, model, objective, noise.factor(), summary_.fit.epochs);
     watch.stop();
     judge_structures(outcome_.structures, model, objective, noise.factor(), summary_);
+  }
+
+  /// Why a run that was not asked for errors has none; empty where it samples some.
+  std::string why_no_usual_errors(GriddedNetImpl& model, const Objective& objective) {
+    if (const auto optimizer = choose_optimizer(options_); !optimizer.is_convex())
+      return fmt::format("errors are sampled of fits by pogm, fista or admm, not by {}", to_string(optimizer.kind));
+    if (auto why = Bootstrap::obstacle(model, objective); !why.empty()) return why;
+    if (summary_.fit.stop_reason != StopReason::converged) return "the fit has not converged";
+    if (data_.team() != nullptr || data_.is_served_by_ranks() || data_.sharding().shard == Shard::channels)
+      return "the fit was shared";
+    const auto needed = memory_of_errors(usual_samples, data_.coords().npix(), model.base().size(-3));
+    return data_.make_room_for(needed) ? std::string() : fmt::format("{} would need more memory than there is", needed.name);
   }
 
   void describe_fit() {

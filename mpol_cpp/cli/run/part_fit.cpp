@@ -103,7 +103,7 @@ double reduced_chi_squared(const FittedPart& fitted, const PartToFit& part) {
 
 FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, const FittedPart& fitted, double reduced) {
   return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced,
-                        part.ranks ? std::nullopt : std::optional(SharedErrors::once), part.ranks.get());
+                        part.ranks ? std::nullopt : std::optional(SharedErrors::once), NoiseDraws::of_samples, part.ranks.get());
 }
 
 /// filled_share() over the channels of all ranks; nothing of an image without any light, for which weights need not grow.

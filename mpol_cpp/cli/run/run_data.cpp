@@ -70,6 +70,15 @@ void RunData::check_memory_for(FitChannels channels) {
   }
 }
 
+bool RunData::make_room_for(const MemoryPart& part) {
+  auto free = available_memory().value_or(std::numeric_limits<double>::infinity());
+  if (options_.memory_limit) free = std::min(free, *options_.memory_limit * 0x1p30 - estimate_.total());
+  if (device_.is_cuda()) free = std::min(free, static_cast<double>(memory_info(device_).free_bytes));
+  if (part.bytes > free) return false;
+  estimate_.parts.push_back(part);
+  return true;
+}
+
 Error RunData::out_of_memory() const { return cli::out_of_memory(estimate_, free_, options_, coords_.npix(), nchan_); }
 
 void RunData::read() {

@@ -33,6 +33,8 @@ class RunData {
 
   /// @throws mpol::Error where a fit of so many channels needs more than there is, or --memory-limit allows
   void check_memory_for(FitChannels channels);
+  /// Whether something beside the fit has room in memory, that of its device too; if so, the estimate has it from now on.
+  bool make_room_for(const MemoryPart& part);
   /// For a fit that ran out of memory though the estimate said that it would not.
   Error out_of_memory() const;
 

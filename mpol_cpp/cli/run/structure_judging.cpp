@@ -12,6 +12,7 @@ StructureSummary JudgedRegion::summary() const {
   return {.name = name,
           .region = text,
           .pixels = judged.pixels,
+          .places = judged.places,
           .f_image = judged.f_image,
           .filled_excess = judged.filled_excess,
           .least_excess = judged.least_excess,

@@ -87,6 +87,61 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
     CHECK(same(map_of(scratch / "again", name), map_of(out, name)));
 }
 
+TEST_CASE("a run that asks for no samples has a map of its error, as those of many", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const auto out = scratch / "out";
+  const auto exists = [&](const char* name) { return std::filesystem::exists(out / name); };
+  const auto summary = sampled_run(data, out, {});
+  CHECK(summary["converged"] == true);
+  CHECK(summary["errors"]["samples"] == 4);
+  CHECK_FALSE(summary.contains("why_no_errors"));
+  CHECK(exists("errors.png"));
+  for (const auto* name : {"std.fits", "mean.fits", "lower.fits", "upper.fits"}) CHECK_FALSE(exists(name));
+  const auto error = map_of(out, "error.fits");
+  REQUIRE(error.size(0) == 2);
+  const auto many = sampled_run(data, scratch / "many", {"--samples", "48"});
+  const auto of_many = map_of(scratch / "many", "error.fits");
+  for (int channel = 0; channel < 2; ++channel) {
+    const double ratio = (error[channel].square().mean() / of_many[channel].square().mean()).sqrt().item<double>();
+    CHECK(ratio > 0.6);
+    CHECK(ratio < 1.6);
+  }
+  CHECK(same(map_of(out, "image.fits"), map_of(scratch / "many", "image.fits")));
+
+  // Judging a structure of the finished run leaves its errors as they were.
+  sampled_run(data, out, {"--resume", "--test-structure", "circle:0,0,0.5"});
+  CHECK(same(map_of(out, "error.fits"), error));
+
+  const auto none = sampled_run(data, out, {"--overwrite", "--samples", "0"});
+  CHECK_FALSE(none.contains("errors"));
+  CHECK_FALSE(none.contains("why_no_errors"));
+  for (const auto* name : {"error.fits", "errors.png"}) CHECK_FALSE(exists(name));
+}
+
+TEST_CASE("a run without errors says why it has none", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  auto why = [&, number = 0](const std::vector<std::string>& more) mutable {
+    const auto out = scratch / fmt::format("out{}", number++);
+    const auto summary = sampled_run(data, out, more);
+    CHECK_FALSE(summary.contains("errors"));
+    CHECK_FALSE(std::filesystem::exists(out / "error.fits"));
+    return summary["why_no_errors"].get<std::string>();
+  };
+  CHECK(why({"--optimizer", "adam", "--epochs", "5"}) == "errors are sampled of fits by pogm, fista or admm, not by adam");
+  CHECK(why({"--epochs", "3"}) == "the fit has not converged");
+  CHECK(why({"--channels-at-once", "1"}) == "channels were fitted in groups");
+  CHECK(why({"--entropy", "1e-4", "--epochs", "50"}).ends_with("not by adam"));
+  const double needed = sampled_run(data, scratch / "none", {"--samples", "0"})["memory_bytes"]["estimated"];
+  CHECK(why({"--memory-limit", fmt::format("{:.17g}", (needed + 1e5) / 0x1p30)}) ==
+        "samples of the errors would need more memory than there is");
+  const auto words =
+      run_mpol_here({"image", data, "-o", (scratch / "words").string(), "--cell-size", "0.1", "--npix", "32", "--epochs", "3"});
+  REQUIRE(words.exit_code == 0);
+  CHECK(words.out.find("errors      none: the fit has not converged") != std::string::npos);
+}
+
 TEST_CASE("kept samples are what the maps of errors are made of, and give a profile its errors", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
@@ -215,6 +270,8 @@ TEST_CASE("a bright source is real, the empty sky is not, and a finished run is 
     CHECK(each["real"].get<bool>() == (without > each["gamma"].get<double>()));
     CHECK(sigma == Approx(std::sqrt(2 * (without - f))).margin(1e-4));
     CHECK(each["f_filled"].get<double>() >= without);
+    CHECK(each["places"].get<double>() == Approx(32.0 * 32.0 / each["pixels"].get<double>()));
+    CHECK(each["gamma"].get<double>() == Approx(f + std::log(100 * each["places"].get<double>())).epsilon(1e-9));
     CHECK(each["gamma_of_all_pixels"].get<double>() > each["gamma"].get<double>());
   }
   const double removed = found[0]["flux_removed_jy"][0], flux = after["flux_jy"][0];
