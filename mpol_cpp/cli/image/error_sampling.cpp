@@ -59,7 +59,7 @@ SampledErrors sample_errors(const ImageOptions& options, const FitData& data, Gr
   return {Bootstrap(model.ptr(), objective, how).sample(noise_of(data, NoiseDraws::of_samples)), noise_factor};
 }
 
-SampledErrors usual_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+SampledErrors usual_errors(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
                            double noise_factor, std::int64_t epochs) {
   const auto how = options_of_fits(options, tolerance_of_samples)
                        .samples(usual_samples)

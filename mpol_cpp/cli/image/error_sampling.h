@@ -50,7 +50,7 @@ SampledErrors sample_errors(const ImageOptions& options, const FitData& data, Gr
 
 /// The same where nobody asked: usual_samples, none of which takes more iterations than the fit.
 /// @param epochs  of the fit, which must be convex
-SampledErrors usual_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+SampledErrors usual_errors(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
                            double noise_factor, std::int64_t epochs);
 
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps);
