@@ -356,7 +356,7 @@ class ImageRun {
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
     Stopwatch watch(summary_.seconds.errors);
     const auto data = data_.fit_data();
-    const auto draws = is_asked_for || has_regions ? NoiseDraws::of_samples : NoiseDraws::of_cells;
+    const auto draws = is_asked_for ? NoiseDraws::of_samples : NoiseDraws::of_cells;
     const auto noise = measured_noise(options_, data, model, objective, reduced, SharedErrors::twice, draws);
     if (!summary_.noise && (is_asked_for || has_regions)) summary_.noise = noise;  // else what the weights were set anew for
     if (is_asked_for) outcome_.errors = sample_errors(options_, data, model, objective, noise.factor());
