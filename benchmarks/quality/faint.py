@@ -6,7 +6,8 @@ usage: faint.py [--program build/release/bin/mpol] [--folder faint_quality] [--o
 The four skies of `mpol simulate`, 3 and 8 fringes of the longest baseline wide, in fields of 48 fringes; their dirty image's peak
 is 3.5 and 4.5 times the noise, before that is added. The error of an image is the normalised root mean square after a Gaussian as
 wide as 1.2 fringes: 1 of an empty one. `usual`: what `mpol image` takes by itself; `fixed`: c = (0.46, 1, 1.6), the usual weights of faint
-data as long as nothing is known of how much of the field the source fills. One draw of noise each, one thread a fit. Needs numpy and
+data as long as nothing is known of how much of the field the source fills. `below its error`: the share of the flux that lies where the image
+is no larger than its error. One draw of noise each, one thread a fit. Needs numpy and
 astropy (build/test-python/bin/python3 has them). Takes six minutes on two cores.
 """
 import numpy as np
@@ -41,7 +42,8 @@ class Case(SimulatedCase):
         usual, summary = self.image()
         before, _ = self.image(fixed)
         found = [(distance(self.blurred(image), self.blurred(self.sky)), image.sum() / self.sky.sum()) for image in (usual, before)]
-        return self.name, summary["peak_signal_to_noise"], summary["lambda"]["sparsity"]["unit_value"], *found[0], *found[1]
+        return self.name, summary["peak_signal_to_noise"], summary["lambda"]["sparsity"]["unit_value"], *found[0], \
+            summary["errors"]["share_below_error"][0], *found[1]
 
 
 def main():
@@ -49,10 +51,10 @@ def main():
     rows = measured_rows(
         __doc__, "faint_quality",
         lambda options: [Case(options, *case, list(tracks)[i // 2 % 2]) for i, case in enumerate(cases)],
-        "sky, size, peak over noise, track | peak with noise | its c of sparsity | usual: error | flux | fixed: error | flux",
-        "{} | {:.1f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f}")
-    errors, before = (np.array([row[i] for row in rows]) for i in (3, 5))
-    fluxes, fluxes_before = (np.array([row[i] for row in rows]) for i in (4, 6))
+        "sky, size, peak over noise, track | peak with noise | its c of sparsity | usual: error | flux | below its error | fixed: error | flux",
+        "{} | {:.1f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f}")
+    errors, before = (np.array([row[i] for row in rows]) for i in (3, 6))
+    fluxes, fluxes_before = (np.array([row[i] for row in rows]) for i in (4, 7))
     print(f"\nusual: error {np.median(errors):.2f} in the median, {errors.max():.2f} at worst; flux {np.median(fluxes):.2f}, up to {fluxes.max():.2f}"
           f"\nfixed: error {np.median(before):.2f}, {before.max():.2f}; flux {np.median(fluxes_before):.2f}, up to {fluxes_before.max():.2f}")
 

@@ -101,6 +101,12 @@ double shortfall(const Tensor& image, const Tensor& samples, const Tensor& refit
   return second > 0 ? std::max(1.0, std::sqrt(first / second)) : 1;
 }
 
+/// The share of an image's sum that lies where it is no larger than its error; 0 of an empty one.
+double share_below(const Tensor& image, const Tensor& error) {
+  const double sum = image.sum().item<double>();
+  return sum > 0 ? at::where(image > error, at::zeros_like(image), image).sum().item<double>() / sum : 0;
+}
+
 void check_samples(const Tensor& sky, const Tensor& samples, const Tensor& refits) {
   if (refits.defined() && (refits.dim() != 4 || refits.size(0) > samples.size(0) || refits.sizes().slice(1) != sky.sizes())) {
     throw ShapeError(fmt::format("refits of shape {} of samples of shape {}: expected as many, or fewer", refits.sizes().vec(),
@@ -149,6 +155,7 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
     const auto shown = maps.image[channel].abs() > maps.error[channel];
     maps.error_factor.push_back(shortfall(image[channel], own, refits, shown, coords, beam_of()));
     maps.error[channel].mul_(maps.error_factor.back());
+    maps.share_below_error.push_back(share_below(maps.image[channel].abs(), maps.error[channel]));
     maps.mean[channel].copy_(maps.image[channel] + mean);
     maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
     write_percentiles(differences, maps.image[channel], maps, channel);

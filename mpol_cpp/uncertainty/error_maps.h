@@ -32,6 +32,9 @@ struct ErrorMaps {
   /// samples, root mean squares over the pixels where the image exceeds its error; at least 1, and 1 without refits. An image has
   /// less than its sky of what a fit takes away, a sample less than the image: the second is seen, and stands for the first.
   std::vector<double> error_factor;
+  /// The share of each channel's flux, counted without its sign, that lies where the image is no larger than its error: noise may
+  /// have made it. Of faint images it is about what they have too much.
+  std::vector<double> share_below_error;
 
   /// image/error, 0 where nothing errs.
   Tensor signal_to_noise() const;

@@ -46,6 +46,9 @@ TEST_CASE("error maps are moments and percentiles of the samples' differences", 
   for (std::int64_t channel = 0; channel < 2; ++channel) {
     const auto place = static_cast<std::size_t>(channel);
     CHECK(maps.flux_bias[place] == Approx(flux.select(1, channel).mean().item<double>()).epsilon(1e-6));
+    const auto size = sky[channel].abs();
+    CHECK(maps.share_below_error[place] ==
+          Approx((size * (size <= maps.error[channel])).sum().item<double>() / size.sum().item<double>()));
     CHECK(maps.flux_error[place] == Approx(std::sqrt(flux.select(1, channel).square().mean().item<double>())).epsilon(1e-6));
   }
 }

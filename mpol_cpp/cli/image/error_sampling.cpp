@@ -75,7 +75,8 @@ ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
           .flux_error = maps.flux_error,
           .flux_bias = maps.flux_bias,
           .correlation_length = maps.correlation_length,
-          .error_factor = maps.error_factor};
+          .error_factor = maps.error_factor,
+          .share_below_error = maps.share_below_error};
 }
 
 std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples, bool is_usual) {

@@ -126,7 +126,8 @@ Json errors_of(const ErrorSummary& errors) {
           {"flux_error_jy", errors.flux_error},
           {"flux_bias_jy", errors.flux_bias},
           {"correlation_length_arcsec", errors.correlation_length},
-          {"error_factor", errors.error_factor}};
+          {"error_factor", errors.error_factor},
+          {"share_below_error", errors.share_below_error}};
 }
 
 Json structures_of(const std::vector<StructureSummary>& structures) {

@@ -63,7 +63,8 @@ struct ErrorSummary {
   double noise_factor = 1;         ///< by which the noise is larger than the weights say
   std::vector<double> flux_error;  ///< Jy, per channel
   std::vector<double> flux_bias, correlation_length;
-  std::vector<double> error_factor;  ///< by which the error map is larger than the samples differ, per channel
+  std::vector<double> error_factor;       ///< by which the error map is larger than the samples differ, per channel
+  std::vector<double> share_below_error;  ///< of the flux, per channel
 };
 
 /// The antennas' primary beam, which the image's brightness has in it.

@@ -263,6 +263,14 @@ std::optional<Finding> haze(const FitFacts& facts) {
                  "no baseline measures it: take the flux from the source alone (mpol profile), or a larger --sparsity"};
 }
 
+std::optional<Finding> flux_below_error(const FitFacts& facts) {
+  constexpr double limit = 0.25;
+  if (!facts.settled || !(facts.share_below_error > limit) || nothing_stands_out(facts)) return std::nullopt;
+  return Finding{fmt::format("{:.0f} % of the image's flux lies where it is below its own error: noise may have made it",
+                             100 * facts.share_below_error),
+                 "believe what stands out in errors.png; the flux may be that much too large"};
+}
+
 std::optional<Finding> coarse_cells(const FitFacts& facts) {
   constexpr double fewest = 2.5;
   if (!(facts.finest_fringe > 0) || facts.finest_fringe >= fewest * facts.cell_size) return std::nullopt;
@@ -281,9 +289,10 @@ std::optional<Finding> flux_not_measured(const FitFacts& facts) {
 
 std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
-  for (const auto rule : {nothing_stands_out, flux_outside, negative_source, channels_differ, too_sharp_source,
-                          sharper_than_pixels, touches_edge, shared_errors, structure_left, unequal_weights, wrong_weights,
-                          heavy_tails, flux_not_measured, haze, dimmed_by_antennas, sky_not_flat, coarse_cells}) {
+  for (const auto rule :
+       {nothing_stands_out, flux_outside, negative_source, channels_differ, too_sharp_source, sharper_than_pixels, touches_edge,
+        shared_errors, structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, flux_below_error, haze,
+        dimmed_by_antennas, sky_not_flat, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }
   return all;

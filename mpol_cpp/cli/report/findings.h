@@ -45,6 +45,8 @@ std::optional<Finding> sky_not_flat(const FitFacts& facts);
 std::optional<Finding> touches_edge(const FitFacts& facts);
 /// The residual has its brightest place, of more than six times the noise, outside of the field.
 std::optional<Finding> flux_outside(const FitFacts& facts);
+/// A quarter of the flux lies where the image is no larger than its error.
+std::optional<Finding> flux_below_error(const FitFacts& facts);
 /// A level over the whole field has more than 15 % of the flux.
 std::optional<Finding> haze(const FitFacts& facts);
 /// Fewer than two and a half pixels across the finest fringe.

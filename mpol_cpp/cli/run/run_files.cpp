@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/run/run_files.h>
 
+#include <cmath>
 #include <vector>
 
 #include <mpol_cpp/cli/image/fit_setup.h>
@@ -21,6 +22,16 @@
 
 namespace mpol::cli {
 namespace {
+
+/// The share of all channels' flux that lies where the image is no larger than its error.
+double share_below_error(const ErrorSummary& errors, const std::vector<double>& flux) {
+  double below = 0, all = 0;
+  for (std::size_t channel = 0; channel < flux.size(); ++channel) {
+    below += errors.share_below_error[channel] * std::abs(flux[channel]);
+    all += std::abs(flux[channel]);
+  }
+  return all > 0 ? below / all : 0;
+}
 
 /// The fewest epochs after which residuals tell something, of a fit that takes exactly so many as it is told.
 constexpr std::int64_t fewest_epochs_to_judge = 50;
@@ -79,6 +90,7 @@ FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
   summary_.primary_beam = facts.primary_beam;
   facts.noise = options_.noise;
   if (summary_.noise) facts.shared_noise = summary_.noise->shared;
+  if (summary_.errors && !dirty.beams.empty()) facts.share_below_error = share_below_error(*summary_.errors, summary_.flux);
   facts.settled = summary_.fit.stop_reason == StopReason::converged ||
                   (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
   facts.weights_were_doubted = data_.weights_are_doubted();

@@ -142,6 +142,8 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       },
       "40 % of the flux");
   check_rule(
+      flux_below_error, [](FitFacts& facts) { facts.share_below_error = 0.62; }, "62 % of the image's flux lies where");
+  check_rule(
       coarse_cells, [](FitFacts& facts) { facts.cell_size = 0.22; }, "only 2.3 across");
   check_rule(
       flux_not_measured, [](FitFacts& facts) { facts.flux_seen = 0.2; }, "see only 20 % of");
