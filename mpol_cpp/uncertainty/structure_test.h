@@ -17,8 +17,7 @@ namespace mpol {
 /// By how much F = -ln(posterior) of an image may be above its minimum for images that hold a part `level` of the posterior at
 /// least, whatever log-concave posterior of `unknowns` numbers N it is:
 ///
-///   gamma - F* = the number below which a Gamma distribution of shape N, scale 1, has `level`;   of one unknown ln(1/(1 -
-///   level))
+///   gamma - F* = the number below which a Gamma distribution of shape N, scale 1, has `level`: for N = 1 -ln(1 - level)
 ///
 /// Along each ray from the minimum F is convex: where it is t above it at a radius r_t, it is t r/r_t above at most before, at
 /// least beyond, so that no more of the ray's part, of density r^(N-1) exp(-F), lies beyond than of a Gamma distribution beyond

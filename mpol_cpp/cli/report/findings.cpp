@@ -268,7 +268,7 @@ std::optional<Finding> flux_below_error(const FitFacts& facts) {
   if (!facts.settled || !(facts.share_below_error > limit) || nothing_stands_out(facts)) return std::nullopt;
   return Finding{fmt::format("{:.0f} % of the image's flux lies where it is below its own error: noise may have made it",
                              100 * facts.share_below_error),
-                 "believe what stands out in errors.png; the flux may be that much too large"};
+                 "believe what exceeds error.fits (errors.png); the flux may be that much too large"};
 }
 
 std::optional<Finding> coarse_cells(const FitFacts& facts) {
