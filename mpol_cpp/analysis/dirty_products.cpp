@@ -24,8 +24,10 @@ namespace {
 /// does, and for a small block of samples.
 std::int64_t working_bytes(std::int64_t npix) { return 64 * npix * npix + (std::int64_t{16} << 20); }
 
+DirtyImagerOptions options_of_products() { return DirtyImagerOptions().weighting(Weighting::briggs).robust(0.5); }
+
 DirtyImager imager_of(const FitData& data, ImageUnit unit) {
-  const auto options = DirtyImagerOptions().weighting(Weighting::briggs).robust(0.5).unit(unit);
+  const auto options = options_of_products().unit(unit);
   if (data.imaging == Imaging::cells) return DirtyImager(data.dataset, options);
   return DirtyImager(data.coords(), data.visibilities,
                      DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
@@ -255,16 +257,6 @@ ProductImages product_images(ProductSums& sums, PartSums& of_parts, const FitDat
   return images;
 }
 
-/// Those of a header, which cannot say that one channel has none.
-std::vector<Beam> all_or_none(const std::vector<std::optional<Beam>>& fitted) {
-  std::vector<Beam> beams;
-  for (const auto& beam : fitted) {
-    if (!beam) return {};
-    beams.push_back(*beam);
-  }
-  return beams;
-}
-
 DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) {
   std::vector<std::optional<Beam>> fitted;
   for (std::int64_t channel = 0; channel < images.beams.size(0); ++channel) {
@@ -274,7 +266,7 @@ DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) 
   DirtyProducts products;
   products.dirty = images.dirty;
   products.residual = images.residual;
-  products.beams = all_or_none(fitted);
+  products.beams = fits_beams(fitted);
   products.noise = numbers_of(images.noise);
   sums.put_into(products);
   return products;
@@ -282,7 +274,23 @@ DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) 
 
 }  // namespace
 
-std::vector<Beam> fits_beams(const DirtyImager& imager) { return all_or_none(imager.fitted_beam()); }
+std::vector<Beam> fits_beams(const DirtyImager& imager) { return fits_beams(imager.fitted_beam()); }
+
+/// A header cannot say that one channel has none.
+std::vector<Beam> fits_beams(const std::vector<std::optional<Beam>>& fitted) {
+  std::vector<Beam> beams;
+  for (const auto& beam : fitted) {
+    if (!beam) return {};
+    beams.push_back(*beam);
+  }
+  return beams;
+}
+
+std::vector<std::optional<Beam>> dirty_beams(const GridCoords& coords, const Visibilities& visibilities,
+                                             const ChannelMap& channels, Imaging imaging) {
+  const auto options = options_of_products().imaging(imaging).channel_map(channels);
+  return DirtyImager(coords, visibilities, options).fitted_beam();
+}
 
 ProductFrame product_frame(const FitData& data) {
   const auto uv = summarize_uv(data.visibilities.baselines());

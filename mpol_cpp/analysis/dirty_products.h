@@ -61,6 +61,12 @@ struct DirtyProducts {
 
 /// The fitted beams of all channels as FITS headers hold them; none when a channel's beam is no ellipse.
 std::vector<Beam> fits_beams(const DirtyImager& imager);
+/// The same of beams that were fitted.
+std::vector<Beam> fits_beams(const std::vector<std::optional<Beam>>& fitted);
+
+/// The fitted beam of each channel as dirty_products() has it, before there is an image.
+std::vector<std::optional<Beam>> dirty_beams(const GridCoords& coords, const Visibilities& visibilities,
+                                             const ChannelMap& channels, Imaging imaging);
 
 /// @param sky  model image (nchan, npix, npix) float64, Jy/arcsec^2, on the CPU
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -123,7 +125,27 @@ void check_samples(const Tensor& sky, const Tensor& samples, const Tensor& refit
 
 Tensor ErrorMaps::signal_to_noise() const { return at::where(error > 0, image / error, at::zeros_like(image)); }
 
-ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const GridCoords& coords, const std::vector<Beam>& beams) {
+void ErrorMaps::put_channels(ErrorMaps some, std::int64_t first, std::int64_t nchan) {
+  std::map<std::string, Tensor> maps;
+  some.visit_maps([&](const char* name, const Tensor& map) { maps[name] = map; });
+  visit_maps([&](const char* name, Tensor& all) {
+    const auto& own = maps.at(name);
+    if (!own.defined()) return;
+    if (!all.defined()) all = at::zeros({nchan, own.size(-2), own.size(-1)}, own.options());
+    all.narrow(0, first, own.size(0)).copy_(own);
+  });
+  std::vector<std::vector<double>> numbers;
+  some.visit_numbers([&](const std::vector<double>& own) { numbers.push_back(own); });
+  auto own = numbers.begin();
+  visit_numbers([&](std::vector<double>& all) {
+    all.resize(static_cast<std::size_t>(nchan));
+    std::copy(own->begin(), own->end(), all.begin() + first);
+    ++own;
+  });
+}
+
+ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const GridCoords& coords, const std::vector<Beam>& beams,
+                     MapsOfErrors which) {
   const torch::NoGradGuard no_grad;
   const auto& samples = fits.images;
   check_samples(sky, samples, fits.refits);
@@ -131,11 +153,15 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
   const auto count = samples.size(0);
   ErrorMaps maps;
   maps.image = beams.empty() ? image : restore(image, coords, beams);
-  for (auto* map : {&maps.error, &maps.mean, &maps.spread, &maps.lower, &maps.upper}) *map = at::empty_like(maps.image);
+  maps.error = at::empty_like(maps.image);
+  const bool all = which == MapsOfErrors::all;
+  if (all) {
+    for (auto* map : {&maps.mean, &maps.spread, &maps.lower, &maps.upper}) *map = at::empty_like(maps.image);
+  }
   for (std::int64_t channel = 0; channel < sky.size(0); ++channel) {
     const auto own = samples.select(1, channel);
     const auto beam_of = [&] { return beams.size() <= 1 ? beams : std::vector{beams[static_cast<std::size_t>(channel)]}; };
-    auto differences = at::empty(own.sizes(), torch::kFloat32);
+    auto differences = all ? at::empty(own.sizes(), torch::kFloat32) : Tensor();
     auto flux = at::empty({count}, torch::kFloat64);
     auto mean = at::zeros_like(image[channel]), squares = at::zeros_like(mean);
     const auto at_once = std::max<std::int64_t>(1, most_numbers / image[channel].numel());
@@ -144,11 +170,10 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
       auto difference = own.narrow(0, first, some).to(torch::kFloat64) - image[channel];
       flux.narrow(0, first, some).copy_(difference.sum({-2, -1}) * coords.cell_area());
       if (!beams.empty()) difference = restore(difference.unsqueeze(1), coords, beam_of()).squeeze(1);
-      differences.narrow(0, first, some).copy_(difference);
+      if (all) differences.narrow(0, first, some).copy_(difference);
       mean.add_(difference.sum(0) / static_cast<double>(count));
       squares.add_(difference.square_().sum(0) / static_cast<double>(count));
     }
-    const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
     maps.error[channel].copy_(
         (beams.empty() ? squares : at::maximum(squares, around(squares, coords, beam_of().front()))).sqrt());
     const auto refits = fits.refits.defined() ? fits.refits.select(1, channel) : Tensor();
@@ -156,9 +181,12 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
     maps.error_factor.push_back(shortfall(image[channel], own, refits, shown, coords, beam_of()));
     maps.error[channel].mul_(maps.error_factor.back());
     maps.share_below_error.push_back(share_below(maps.image[channel].abs(), maps.error[channel]));
-    maps.mean[channel].copy_(maps.image[channel] + mean);
-    maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
-    write_percentiles(differences, maps.image[channel], maps, channel);
+    if (all) {
+      const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+      maps.mean[channel].copy_(maps.image[channel] + mean);
+      maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
+      write_percentiles(differences, maps.image[channel], maps, channel);
+    }
     maps.flux_error.push_back(std::sqrt(flux.square().mean().item<double>()));
     maps.flux_bias.push_back(flux.mean().item<double>());
     maps.correlation_length.push_back(correlation_length(own, coords.cell_size()));

@@ -21,8 +21,8 @@ struct ErrorMaps {
   /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain;
   /// times error_factor.
   Tensor error;
-  Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone
-  Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased
+  Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone; undefined where not asked for
+  Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased; as mean
   /// Error and bias of each channel's flux, Jy: root mean square of the samples' difference, and their mean difference.
   std::vector<double> flux_error, flux_bias;
   /// Full width at half maximum of the errors' autocorrelation at the resolution of pixels in each channel, arcsec: pixels nearer
@@ -38,13 +38,37 @@ struct ErrorMaps {
 
   /// image/error, 0 where nothing errs.
   Tensor signal_to_noise() const;
+
+  /// Calls visit(name, map) with each map, defined or not.
+  template <typename Visit>
+  void visit_maps(const Visit& visit) {
+    visit("image", image);
+    visit("error", error);
+    visit("mean", mean);
+    visit("spread", spread);
+    visit("lower", lower);
+    visit("upper", upper);
+  }
+  /// Calls visit(numbers) with the numbers of channels, of one kind after another.
+  template <typename Visit>
+  void visit_numbers(const Visit& visit) {
+    for (auto* numbers : {&flux_error, &flux_bias, &correlation_length, &error_factor, &share_below_error}) visit(*numbers);
+  }
+  /// Takes in some channels of a cube that has `nchan`. @param some  has maps of the same kinds each time
+  void put_channels(ErrorMaps some, std::int64_t first, std::int64_t nchan);
+};
+
+/// Which maps are made.
+enum class MapsOfErrors {
+  all,      ///< that there are
+  of_error  ///< the image's and its error's, without those of how samples scatter
 };
 
 /// @param sky      (nchan, npix, npix), Jy/arcsec^2, sky orientation
 /// @param samples  at least two, on the CPU; refits as many as there are, or an undefined tensor
 /// @param beams    one, or one for each channel; none: at the resolution of pixels
 /// @throws ShapeError when shapes do not fit; ValueError for fewer than two samples
-ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& samples, const GridCoords& coords,
-                     const std::vector<Beam>& beams);
+ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& samples, const GridCoords& coords, const std::vector<Beam>& beams,
+                     MapsOfErrors which = MapsOfErrors::all);
 
 }  // namespace mpol

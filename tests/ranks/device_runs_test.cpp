@@ -102,6 +102,23 @@ TEST_CASE("devices share the channels of one group after another", "[cli][device
   check_same(scratch / "many", scratch / "one", rounding_of_doubles);
 }
 
+TEST_CASE("devices sample the errors of what they share", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3, 601));
+  for (const Words& more :
+       {Words{"--samples", "5"}, Words{"--channels-at-once", "2"}, Words{"--likelihood", "loose", "--mode", "continuum"}}) {
+    const auto one = scratch / ("one " + more[0]), many = scratch / ("many " + more[0]);
+    const auto options = with({"--dtype", "float64"}, more);
+    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
+    const auto run = run_mpol(small_run("image", data, many, with(two_devices, options)));
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    const bool of_channels = more.back() != "continuum";
+    CHECK(summary_of(many)["devices"]["shard"] == (of_channels ? "channels" : "visibilities"));
+    check_errors(many, one, of_channels ? std::nullopt : std::optional(1e-6));
+  }
+}
+
 TEST_CASE("devices that share folds find the scan of one", "[cli][devices]") {
   const Scratch scratch;
   const auto* likelihood = GENERATE("exact", "gridded", "loose");

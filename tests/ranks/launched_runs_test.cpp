@@ -319,6 +319,41 @@ TEST_CASE("ranks that share rows of the image make that of one rank", "[cli][ran
   }
 }
 
+TEST_CASE("ranks sample the errors of what they share", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3, 601));
+  struct Case {
+    const char* name;
+    const char* shard;
+    int ranks;
+    Words options;
+  };
+  const std::vector<Case> cases = {
+      {"uneven", "channels", 2, {}},
+      {"one rank with nothing", "channels", 4, {"--likelihood", "gridded", "--scatter-check", "off"}},
+      {"groups, idle ranks", "channels", 3, {"--channels-at-once", "2"}},
+      {"samples", "channels", 2, {"--samples", "5"}},
+      {"sums", "visibilities", 2, {"--samples", "5"}},
+      {"loose", "visibilities", 2, {"--likelihood", "loose"}},
+      {"rows", "rows", 2, {"--samples", "5"}},
+  };
+  for (const auto& [name, shard, ranks, more] : cases) {
+    INFO(name);
+    const bool of_channels = std::string(shard) == "channels";
+    const auto options = with(more, {"--dtype", "float64"});
+    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
+    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
+    const auto run = run_on(ranks, small_run("image", data, many, with(options, {"--shard", shard})));
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    check_errors(many, one, of_channels ? std::nullopt : std::optional(1e-6));  // maps are written in float32
+    CHECK(std::filesystem::exists(many / "std.fits") == (more.size() == 2 && more[0] == "--samples"));
+  }
+  const auto joined = run_on(2, small_run("image", data, scratch / "joined", {"--tv-channel", "0.3U", "--epochs", "30"}));
+  REQUIRE(joined.exit_code == 0);
+  CHECK(summary_of(scratch / "joined")["why_no_errors"] == "tv-channel joins channels, which were shared");
+}
+
 TEST_CASE("rows are shared by no fit that needs the whole likelihood", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "data.npz", small_observation(1, 601));
@@ -326,7 +361,7 @@ TEST_CASE("rows are shared by no fit that needs the whole likelihood", "[cli][ra
       {{"--likelihood", "gridded"}, "has no transforms of the image"},
       {{"--optimizer", "lbfgs", "--epochs", "5"}, "lbfgs needs the whole likelihood on one rank"},
       {{"--optimizer", "admm", "--epochs", "5"}, "admm needs the whole likelihood on one rank"},
-      {{"--samples", "4"}, "--samples needs the whole fit on one rank"}};
+      {{"--test-structure", "circle:0,0,0.5"}, "--test-structure needs the whole fit on one rank"}};
   for (const auto& [options, words] : cases) {
     const auto run = run_on(2, small_run("image", data, scratch / "out", with(options, {"--shard", "rows"})));
     INFO(run.err);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/serialize/safetensors.h>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +63,29 @@ inline void check_same(const std::filesystem::path& out, const std::filesystem::
   }
   const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
   CHECK(lines(read_text(out / "history.csv")) == lines(read_text(reference / "history.csv")));
+}
+
+/// A run has errors as another one has: of the same fits where `tolerance` says so, else of channels that were sampled apart.
+inline void check_errors(const std::filesystem::path& out, const std::filesystem::path& reference,
+                         std::optional<double> tolerance = {}) {
+  INFO(out.filename() << " has errors as " << reference.filename());
+  const auto own = summary_of(out), wanted = summary_of(reference);
+  CHECK_FALSE(own.contains("why_no_errors"));
+  REQUIRE(own.contains("errors"));
+  CHECK(own["errors"]["samples"] == wanted["errors"]["samples"]);
+  const auto error = mpol::io::read_fits(out / "error.fits").cube, other = mpol::io::read_fits(reference / "error.fits").cube;
+  REQUIRE(error.sizes() == other.sizes());
+  if (tolerance) {
+    CHECK_THAT(difference(error, other), WithinAbs(0, *tolerance));
+    return;
+  }
+  // In the first channel noise is drawn alike, of a size that all channels tell, or its own; in others it is another one.
+  CHECK_THAT(difference(error[0], other[0]), WithinAbs(0, 0.3));
+  const auto ratios = (error.square().mean({1, 2}) / other.square().mean({1, 2})).sqrt();
+  CHECK(ratios.min().item<double>() > 0.5);
+  CHECK(ratios.max().item<double>() < 2);
+  for (const auto* key : {"flux_error_jy", "flux_bias_jy", "correlation_length_arcsec", "error_factor", "share_below_error"})
+    CHECK(own["errors"][key].size() == wanted["errors"][key].size());
 }
 
 inline Words small_run(const std::string& verb, const std::string& data, const std::filesystem::path& out, const Words& more) {

@@ -99,6 +99,37 @@ TEST_CASE("errors that are white noise seen through a beam are as wide as that a
   CHECK(std::isnan(error_maps(sky, only(torch::zeros({2, 1, 128, 128})), coords, {}).correlation_length[0]));
 }
 
+TEST_CASE("errors of channels that are put together are those of the cube", "[uncertainty]") {
+  const auto samples = torch::rand({6, 3, 32, 32}, torch::kFloat64), sky = torch::rand({3, 32, 32}, torch::kFloat64);
+  const std::vector<Beam> beams(3, Beam{0.4, 0.3, 0.2});
+  const auto which = GENERATE(MapsOfErrors::all, MapsOfErrors::of_error);
+  auto whole = error_maps(sky, only(samples), map_grid, beams, which);
+  ErrorMaps cube;
+  for (const auto& [first, count] : {std::pair{2, 1}, std::pair{0, 2}}) {
+    const auto own = only(samples.narrow(1, first, count));
+    cube.put_channels(error_maps(sky.narrow(0, first, count), own, map_grid, {beams[0]}, which), first, 3);
+  }
+  std::vector<torch::Tensor> maps;
+  whole.visit_maps([&](const char*, const torch::Tensor& map) { maps.push_back(map); });
+  std::size_t number = 0;
+  cube.visit_maps([&](const char* name, const torch::Tensor& map) {
+    INFO(name);
+    const auto& wanted = maps[number++];
+    REQUIRE(map.defined() == wanted.defined());
+    if (wanted.defined()) CHECK(relative_error(map, wanted) < 1e-12);
+  });
+  CHECK(whole.error.defined());
+  CHECK(whole.mean.defined() == (which == MapsOfErrors::all));
+  std::vector<std::vector<double>> numbers;
+  whole.visit_numbers([&](const std::vector<double>& own) { numbers.push_back(own); });
+  number = 0;
+  cube.visit_numbers([&](const std::vector<double>& own) {
+    const auto& wanted = numbers[number++];
+    REQUIRE(own.size() == 3);
+    for (std::size_t channel = 0; channel < 3; ++channel) CHECK(own[channel] == Approx(wanted[channel]).epsilon(1e-12));
+  });
+}
+
 TEST_CASE("error maps refuse samples that do not belong to the image", "[uncertainty][quick]") {
   const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
   CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({5, 1, 32, 32})), map_grid, {}), ShapeError);

@@ -48,29 +48,28 @@ FitNoise measured_noise(const ImageOptions& options, const FitData& data, const 
 }
 
 SampledErrors sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
-                            double noise_factor) {
-  const auto samples = options.samples.value();
+                            double noise_factor, std::int64_t epochs, std::int64_t first_channel) {
+  const bool is_usual = !options.samples;
+  const auto samples = options.samples.value_or(usual_samples);
   if (const auto why = Bootstrap::obstacle(*model, objective); !why.empty()) {
     throw UsageError(error_text("--samples", fmt::format("{}", samples), "errors are sampled of convex fits alone: " + why,
                                 "leave --samples out"));
   }
-  const auto how =
+  auto how =
       options_of_fits(options, tolerance_of_samples).samples(samples).refits(refits_of(samples)).noise_factor(noise_factor);
-  return {Bootstrap(model.ptr(), objective, how).sample(noise_of(data, NoiseDraws::of_samples)), noise_factor};
+  how.seed(how.seed() + (static_cast<std::uint64_t>(first_channel) << 32U));
+  if (is_usual) how.most_iterations(std::max(epochs, fewest_iterations));
+  const auto noise = noise_of(data, is_usual ? NoiseDraws::of_cells : NoiseDraws::of_samples);
+  return {Bootstrap(model.ptr(), objective, how).sample(noise), noise_factor, is_usual};
 }
 
-SampledErrors usual_errors(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
-                           double noise_factor, std::int64_t epochs) {
-  const auto how = options_of_fits(options, tolerance_of_samples)
-                       .samples(usual_samples)
-                       .refits(refits_of(usual_samples))
-                       .noise_factor(noise_factor)
-                       .most_iterations(std::max(epochs, fewest_iterations));
-  return {Bootstrap(model.ptr(), objective, how).sample(noise_of(data, NoiseDraws::of_cells)), noise_factor, true};
+ErrorMaps SampledErrors::maps(const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams) const {
+  return error_maps(sky, samples, coords, beams, is_usual ? MapsOfErrors::of_error : MapsOfErrors::all);
 }
 
-ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
-  return {.samples = errors.samples.images.size(0),
+ErrorSummary summary_of(const MappedErrors& errors) {
+  const auto& maps = errors.maps;
+  return {.samples = errors.samples,
           .noise_factor = errors.noise_factor,
           .flux_error = maps.flux_error,
           .flux_bias = maps.flux_bias,
@@ -79,13 +78,14 @@ ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
           .share_below_error = maps.share_below_error};
 }
 
-std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples, bool is_usual) {
-  const auto of = [samples](const char* words) {
-    return fmt::format("{} of {} fits to simulated data of the image (parametric bootstrap)", words, samples);
+std::vector<ErrorFile> error_files(const MappedErrors& errors) {
+  const auto& maps = errors.maps;
+  const auto of = [&errors](const char* words) {
+    return fmt::format("{} of {} fits to simulated data of the image (parametric bootstrap)", words, errors.samples);
   };
   const ErrorFile error{"error.fits", maps.error,
                         of("error: root mean square difference from the image, times error_factor of summary.json")};
-  if (is_usual) return {error};
+  if (errors.is_usual) return {error};
   return {error,
           {"std.fits", maps.spread, of("std: standard deviation")},
           {"mean.fits", maps.mean, of("mean: mean")},

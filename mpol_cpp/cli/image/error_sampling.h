@@ -7,6 +7,7 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/plot/page.h>
@@ -22,9 +23,25 @@ constexpr std::int64_t refits_of(std::int64_t samples) { return samples / 4; }
 /// Samples of a run that asks for none: their squares, averaged over a beam's surroundings, tell an error well enough.
 constexpr std::int64_t usual_samples = 4;
 
+/// Whether a run samples errors that nobody asked for, if its fit lets it.
+inline bool samples_usual_errors(const ImageOptions& options) {
+  return !options.samples && choose_optimizer(options).is_convex();
+}
+
 /// What `--samples`, or a run by itself, gives.
 struct SampledErrors {
   BootstrapSamples samples;
+  double noise_factor = 1;
+  bool is_usual = false;  ///< nobody asked for them
+
+  /// Their maps, of usual ones that of the error alone. @param sky, beams  as error_maps() takes them
+  ErrorMaps maps(const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams) const;
+};
+
+/// The errors of all channels as they become files.
+struct MappedErrors {
+  ErrorMaps maps;
+  std::int64_t samples = 0;
   double noise_factor = 1;
   bool is_usual = false;  ///< nobody asked for them
 };
@@ -42,26 +59,24 @@ FitNoise measured_noise(const ImageOptions& options, const FitData& data, const 
                         double reduced_chi_squared, std::optional<SharedErrors> shared, NoiseDraws draws = NoiseDraws::of_samples,
                         Communicator* ranks = nullptr);
 
-/// Fits simulated data of the fitted model, as many as are asked for. A signal ends it as it ends a run that writes.
-/// @param noise_factor  by which the noise is larger than the weights say
-/// @throws UsageError where the fit is not convex
+/// Fits simulated data of the fitted model: as many as are asked for, or where nobody asked usual_samples, none of which takes
+/// more iterations than the fit. A signal ends it as it ends a run that writes.
+/// @param noise_factor   by which the noise is larger than the weights say
+/// @param epochs         of the fit
+/// @param first_channel  of the data in the cube: channels that are sampled apart have noise of their own
+/// @throws UsageError where errors are asked for and the fit is not convex
 SampledErrors sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
-                            double noise_factor);
+                            double noise_factor, std::int64_t epochs, std::int64_t first_channel = 0);
 
-/// The same where nobody asked: usual_samples, none of which takes more iterations than the fit.
-/// @param epochs  of the fit, which must be convex
-SampledErrors usual_errors(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
-                           double noise_factor, std::int64_t epochs);
+ErrorSummary summary_of(const MappedErrors& errors);
 
-ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps);
-
-/// The maps as files, of usual errors that of the error alone: name, image, and what HISTORY says of it.
+/// The maps as files: name, image, and what HISTORY says of it.
 struct ErrorFile {
   std::string name;
   Tensor image;
   std::string words;
 };
-std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples, bool is_usual);
+std::vector<ErrorFile> error_files(const MappedErrors& errors);
 
 /// The image with contours where it is 3, 5, 10, 20, … times its error, the error, and signal to noise; of a cube the middle
 /// channel.

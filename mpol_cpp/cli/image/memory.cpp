@@ -54,14 +54,15 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 }  // namespace
 
-MemoryPart memory_of_errors(std::int64_t samples, std::int64_t npix, std::int64_t nchan) {
-  constexpr double of_fits = 100, of_maps = 80, of_quantiles = 24 << 22;
+MemoryPart memory_of_errors(std::int64_t samples, std::int64_t npix, FitChannels channels, bool is_usual) {
+  constexpr double of_fits = 100, of_number = 24, most_numbers = 1 << 22;  // of those that are smoothed or sorted at once
+  const double of_maps = is_usual ? 40 : 80, of_results = is_usual ? 16 : 48;
   const auto pixels = static_cast<double>(npix * npix);
-  const auto channels = static_cast<double>(nchan);
-  return {"samples of the errors",
-          pixels * (4 * (static_cast<double>(samples) * (channels + 1) + static_cast<double>(refits_of(samples)) * channels) +
-                    channels * (of_fits + of_maps)) +
-              of_quantiles};
+  const auto at_once = static_cast<double>(channels.at_once);
+  const double of_one = 4 * static_cast<double>(samples + refits_of(samples)) + of_fits + of_maps,
+               of_others = channels.all > channels.at_once ? of_results * static_cast<double>(channels.all) : 0;
+  return {"samples of the errors", pixels * (4 * static_cast<double>(samples) + at_once * of_one + of_others) +
+                                       of_number * std::min(most_numbers, pixels * static_cast<double>(samples))};
 }
 
 SampleSizes SampleSizes::of(const Visibilities& visibilities) {
@@ -105,7 +106,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitCha
     const auto pixels = static_cast<double>(npix * npix * nchan) * static_cast<double>(sources);
     estimate.parts.push_back({"point sources", of_sample * count + of_pixel * pixels});
   }
-  if (asks_for_samples(options)) estimate.parts.push_back(memory_of_errors(*options.samples, npix, nchan));
+  if (asks_for_samples(options)) estimate.parts.push_back(memory_of_errors(*options.samples, npix, channels, false));
   return estimate;
 }
 

@@ -33,7 +33,8 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitCha
                           const std::optional<SampleSizes>& samples, torch::Device device);
 
 /// What samples of the errors take beside the fit, in float32, and what their fits and maps do.
-MemoryPart memory_of_errors(std::int64_t samples, std::int64_t npix, std::int64_t nchan);
+/// @param is_usual  nobody asked for them, so that there are fewer maps
+MemoryPart memory_of_errors(std::int64_t samples, std::int64_t npix, FitChannels channels, bool is_usual);
 
 /// What a fit with these options, which must stay where they are, leaves of the memory that is available, or allowed, to samples.
 SampleMemory memory_for_samples(const ImageOptions& options);

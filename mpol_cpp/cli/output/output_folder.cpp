@@ -328,6 +328,7 @@ void OutputFolder::move_state() const {
 /// Those of an earlier run, of other groups or of none, go.
 void OutputFolder::move_group_states() const {
   std::error_code error;
+  remove_group_errors(path_);
   for (const auto& folder : group_states(path_)) remove_checkpoint(folder);
   fs::remove(path_ / group_states_name, error);  // when it is empty
   for (const auto& folder : group_states(state_)) {

@@ -25,6 +25,12 @@ std::vector<fs::path> group_states(const fs::path& state) {
   return folders;
 }
 
+void remove_group_errors(const fs::path& state) {
+  std::error_code ignored;
+  fs::remove(state / group_errors_name, ignored);
+  for (const auto& folder : group_states(state)) fs::remove(folder / group_errors_name, ignored);
+}
+
 fs::path state_folder(const fs::path& out) { return holds_checkpoint(out / unfinished_name) ? out / unfinished_name : out; }
 
 fs::path replaced_record(const fs::path& out) { return out / unfinished_name / "replaced.toml"; }

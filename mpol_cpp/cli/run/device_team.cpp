@@ -78,6 +78,7 @@ FitSize DeviceTeam::hold_channels(const Share& channels, const std::function<Vis
   first_ = channels.begin;
   parts_.assign(static_cast<std::size_t>(group_->size()), {});
   likelihoods_.assign(parts_.size(), {});
+  fitted_.clear();
   group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
     auto& part = parts_[rank] = ChannelPart(channels.size(), select, coords, ranks, group_->speeds());
@@ -94,17 +95,35 @@ FitSize DeviceTeam::hold_channels(const Share& channels, const std::function<Vis
   return all;
 }
 
+PartToFit DeviceTeam::part_of(std::size_t rank, torch::Device device) const {
+  const auto& part = parts_[rank];
+  const FitData data{part.visibilities(), part.map(), part.dataset(), imaging_of(options_)};
+  return {data, likelihoods_[rank], device, part.ranks(), {first_ + part.first(), nchan_}};
+}
+
 FittedPart DeviceTeam::fit(const FitPlan& plan) {
+  fitted_.assign(parts_.size(), {});
   FittedPart whole;
   group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
-    const auto& part = parts_[rank];
-    if (!part.has_work()) return;
-    const FitData data{part.visibilities(), part.map(), part.dataset(), imaging_of(options_)};
-    auto fitted = fit_part(plan, {data, likelihoods_[rank], device, part.ranks(), {first_ + part.first(), nchan_}});
-    if (ranks->is_first()) whole = std::move(fitted);
+    if (!parts_[rank].has_work()) return;
+    auto& fitted = fitted_[rank] = fit_part(plan, part_of(rank, device));
+    if (!ranks->is_first()) return;
+    whole = fitted;
+    fitted.sky = Tensor();
   });
   return whole;
+}
+
+PartErrors DeviceTeam::errors(const std::vector<Beam>& beams) {
+  PartErrors all;
+  group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
+    const auto rank = static_cast<std::size_t>(ranks->rank());
+    if (!parts_[rank].has_work()) return;
+    auto errors = errors_of_part(options_, part_of(rank, device), fitted_[rank], beams);
+    if (ranks->is_first()) all = std::move(errors);
+  });
+  return all;
 }
 
 }  // namespace mpol::cli

@@ -10,6 +10,7 @@
 
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/sharing/channel_part.h>
+#include <mpol_cpp/cli/run/part_errors.h>
 #include <mpol_cpp/cli/run/part_fit.h>
 #include <mpol_cpp/cli/sharing/sharding.h>
 #include <mpol_cpp/distributed/device_group.h>
@@ -43,14 +44,19 @@ class DeviceTeam {
   std::shared_ptr<Likelihood> share_visibilities(const FitData& data);
   /// Fits the channels.
   FittedPart fit(const FitPlan& plan);
+  /// Samples the errors of the channels, which are fitted. @param beams  as errors_of_part() takes them
+  PartErrors errors(const std::vector<Beam>& beams);
 
  private:
+  PartToFit part_of(std::size_t rank, torch::Device device) const;
+
   const ImageOptions& options_;
   std::int64_t nchan_;      // of the image
   std::int64_t first_ = 0;  // channel that is held
   std::shared_ptr<DeviceGroup> group_;
   std::vector<ChannelPart> parts_;                        // of each rank
   std::vector<std::shared_ptr<Likelihood>> likelihoods_;  // empty where a rank has no channel
+  std::vector<FittedPart> fitted_;                        // of each rank, without the image of all
 };
 
 }  // namespace mpol::cli

@@ -66,7 +66,7 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);
   add("summary.png", plot::summary_page(figure));
-  if (results.errors) add("errors.png", error_page(*results.errors, results.coords, results.dirty.beams));
+  if (results.errors) add("errors.png", error_page(results.errors->maps, results.coords, results.dirty.beams));
   if (!results.structures.empty()) add("structures.png", structure_page(results.structures, results.coords));
   add("report.png", report_page(results.coords, results.sky, results.dirty, center));
   if (!results.scan) return;
@@ -78,7 +78,7 @@ void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOpt
   const auto& beams = results.dirty.beams;
   if (!beams.empty()) header.unit(io::FitsUnit::jy_per_beam).beams(beams);
   const auto of_image = header.history();
-  for (const auto& file : error_files(*results.errors, results.samples, results.errors_are_usual)) {
+  for (const auto& file : error_files(*results.errors)) {
     auto history = of_image;
     history.insert(history.begin() + 1, file.words);
     stage_cube(folder, file.name, file.image, results, header.history(history), split);
@@ -89,30 +89,18 @@ void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOpt
 void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOptions header) {
   auto history = header.history();
   history.insert(history.begin() + 1,
-                 fmt::format("planes: {} fits to simulated data of the image (parametric bootstrap)", results.samples));
+                 fmt::format("planes: {} fits to simulated data of the image (parametric bootstrap)", results.errors->samples));
   header.history(history).planes(io::FitsPlanes::samples);
   const auto nchan = results.kept_samples.size(1);
   for (std::int64_t channel = 0; channel < nchan; ++channel) {
     const auto name = nchan == 1 ? std::string("samples.fits") : fmt::format("samples_{:04}.fits", channel);
     if (results.frequencies.defined()) header.frequencies(results.frequencies.narrow(0, channel, 1));
-    header.error_factor(results.errors->error_factor[static_cast<std::size_t>(channel)]);
+    header.error_factor(results.errors->maps.error_factor[static_cast<std::size_t>(channel)]);
     io::write_fits(folder.staged(name), results.kept_samples.select(1, channel), results.coords, header);
   }
 }
 
 }  // namespace
-
-void add_errors(const std::optional<SampledErrors>& errors, const ImageOptions& options, ImageResults& results,
-                ImageSummary& summary) {
-  if (!errors) return;
-  results.errors = error_maps(results.sky, errors->samples, results.coords, results.dirty.beams);
-  results.samples = errors->samples.images.size(0);
-  results.errors_are_usual = errors->is_usual;
-  if (options.keep_samples) results.kept_samples = errors->samples.images;
-  summary.errors = summary_of(*errors, *results.errors);
-  if (results.dirty.beams.empty())
-    log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
-}
 
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
                   const RunRecord& record) {

@@ -24,17 +24,11 @@ struct ImageResults {
   DirtyProducts dirty;
   Tensor frequencies;  ///< (nchan) Hz of the image channels, or undefined
   const Visibilities& visibilities;
-  const std::optional<Scan>& scan;       ///< the cross-validation, if there was one
-  std::optional<ErrorMaps> errors = {};  ///< where they were sampled
-  std::int64_t samples = 0;              ///< of the errors
-  bool errors_are_usual = false;         ///< nobody asked for them
-  Tensor kept_samples = {};              ///< (samples, nchan, npix, npix), Jy/arcsec^2, or undefined
+  const std::optional<Scan>& scan;            ///< the cross-validation, if there was one
+  const std::optional<MappedErrors>& errors;  ///< where they were sampled
+  Tensor kept_samples = {};                   ///< (samples, nchan, npix, npix), Jy/arcsec^2, or undefined
   const std::vector<JudgedRegion>& structures = {};
 };
-
-/// Puts the maps of errors, where they were sampled, into results and summary.
-void add_errors(const std::optional<SampledErrors>& errors, const ImageOptions& options, ImageResults& results,
-                ImageSummary& summary);
 
 /// Stages image.fits, dirty.fits, residual.fits, maps of errors, the figures, and the table of the cross-validation.
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,

@@ -33,6 +33,7 @@
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/run/block_stage.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
+#include <mpol_cpp/cli/run/part_errors.h>
 #include <mpol_cpp/cli/run/part_fit.h>
 #include <mpol_cpp/cli/run/point_stage.h>
 #include <mpol_cpp/cli/sharing/ranks.h>
@@ -247,23 +248,82 @@ class ImageRun {
     if (ranks()->is_first()) {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
-    if (data_.groups().are_several()) return fit_groups(std::move(plan), weighing);
+    const auto beams = beams_for_errors();
+    if (data_.groups().are_several()) return fit_groups(std::move(plan), weighing, beams);
     if (!has_work()) return;
     Stopwatch watch(summary_.seconds.training);
     auto fitted = fit_held_channels(plan);
     const bool is_written = has_results(fitted);
     note_traits_of(fitted, weighing);
-    summary_.fit = std::move(fitted.result);
+    summary_.fit = fitted.result;
     outcome_.sky = std::move(fitted.sky);
     watch.stop();
     const torch::NoGradGuard no_gradient;
+    CubeErrors errors(data_.groups().nchan());
+    const bool has_errors = doubt_held_channels(fitted, beams, 0, errors);
     if (const auto& part = data_.channel_part(); is_written && part.holds_channels() && !part.ranks()->is_alone()) {
       const Stopwatch products(summary_.seconds.writing);
       outcome_.dirty = data_.products_of_ranks(fitted.model->make_sky());
     }
     if (!ranks()->is_first()) return;
     describe_fit();
-    if (fitted.ended()) doubt(fitted.model, *fitted.objective);
+    if (has_errors) take(std::move(errors));
+    if (fitted.ended() && !shares_channels()) doubt(fitted);
+  }
+
+  /// Whether ranks or devices fit channels of their own.
+  bool shares_channels() const { return data_.sharding().shard == Shard::channels; }
+
+  /// The beams by which errors of channels that are sampled apart become maps; nothing where none are. Of all ranks that share
+  /// channels.
+  std::vector<Beam> beams_for_errors() {
+    const bool are_apart = shares_channels() || data_.groups().are_several();
+    if (!are_apart || !(asks_for_samples(options_) || samples_usual_errors(options_))) return {};
+    const Stopwatch watch(summary_.seconds.errors);
+    return data_.beams_of_channels();
+  }
+
+  /// Samples the errors of the channels that are held where they are a part of a cube. @return whether it did
+  /// @param beams  those for errors  @param first  of the channels
+  /// @param state  of a group of channels, which keeps its errors there; null: there is one group
+  bool doubt_held_channels(const FittedPart& fitted, const std::vector<Beam>& beams, std::int64_t first, CubeErrors& errors,
+                           const std::filesystem::path* state = nullptr) {
+    if (!shares_channels() && !data_.groups().are_several()) return false;
+    if (options_.samples ? !asks_for_samples(options_) || !fitted.ended() : !samples_usual_errors_of(fitted)) return false;
+    const Stopwatch watch(summary_.seconds.errors);
+    const auto epochs = fitted.result.epochs;
+    auto kept = state != nullptr && ranks()->is_first() ? kept_errors(*state, options_, epochs) : std::nullopt;
+    const bool has_to = !on_any_rank_of_part(kept.has_value());
+    auto found = has_to ? errors_of_held_channels(fitted, beams) : std::move(kept).value_or(PartErrors());
+    if (!ranks()->is_first()) return true;
+    if (has_to && state != nullptr) keep_errors(*state, found, options_, epochs);
+    errors.add(std::move(found), first);
+    return true;
+  }
+
+  PartErrors errors_of_held_channels(const FittedPart& fitted, const std::vector<Beam>& beams) {
+    auto* team = data_.team();
+    return team != nullptr && team->holds_channels() ? team->errors(beams)
+                                                     : errors_of_part(options_, data_.own_part(), fitted, beams);
+  }
+
+  /// Whether it is so on any of the ranks that fit channels together.
+  bool on_any_rank_of_part(bool here) const {
+    const auto& part = data_.channel_part().ranks();
+    return part ? part->any(here) : here;
+  }
+
+  /// The same of all ranks that fit channels together.
+  bool samples_usual_errors_of(const FittedPart& fitted) {
+    summary_.why_no_errors = why_no_usual_errors(fitted);
+    if (!on_any_rank_of_part(!summary_.why_no_errors.empty())) return true;
+    if (summary_.why_no_errors.empty()) summary_.why_no_errors = "a rank has no memory for them";  // the one reason of one alone
+    return false;
+  }
+
+  void take(CubeErrors errors) {
+    if (!summary_.noise && asks_for_samples(options_)) summary_.noise = errors.noise();
+    outcome_.errors = std::move(errors).mapped(options_);
   }
 
   /// Whether a fit becomes files.
@@ -283,7 +343,7 @@ class ImageRun {
   }
 
   /// Fits groups of channels one after another, up to the first that does not reach its end.
-  void fit_groups(FitPlan plan, const std::optional<TermWeighing>& weighing) {
+  void fit_groups(FitPlan plan, const std::optional<TermWeighing>& weighing, const std::vector<Beam>& beams) {
     const auto& groups = data_.groups();
     const auto state = plan.state;
     const bool gathers = ranks()->is_first();
@@ -292,10 +352,13 @@ class ImageRun {
     FittedPart whole;  // its terms and what fits have shown, where channels have weights of their own
     whole.terms = plan.terms;
     std::vector<FitNoise> noises;  // of each channel that has been fitted
+    CubeErrors errors(groups.nchan());
+    bool have_errors = true;  // all groups up to now
+    if (gathers && !options_.resume) remove_group_errors(state);
     plan.channels_at_once = groups.at_once();
     for (const auto& group : groups.all()) {
       data_.hold_group(group);
-      const Stopwatch watch(summary_.seconds.training);
+      Stopwatch watch(summary_.seconds.training);
       plan.label = groups.words_of(group);
       plan.state = groups.state_of(group, state);
       if (gathers) make_folder(plan.state);
@@ -312,7 +375,9 @@ class ImageRun {
           noises.insert(noises.end(), static_cast<std::size_t>(group.size()), fitted.traits ? fitted.traits->noise : FitNoise());
         }
         if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
-        result.add(std::move(fitted.result));
+        result.add(fitted.result);
+        watch.stop();
+        have_errors = goes_on && have_errors && doubt_held_channels(fitted, beams, group.begin, errors, &plan.state);
       }
       if (plan.signals.empty()) plan.peaks.reset();  // what the first group shows is that of all
       if (ranks()->any(!goes_on)) break;
@@ -321,7 +386,7 @@ class ImageRun {
     if (whole.traits) whole.traits->noise = pooled_noise(noises);
     note_traits_of(whole, weighing);
     summary_.fit = result.whole();
-    if (!options_.samples) summary_.why_no_errors = "channels were fitted in groups";
+    if (have_errors) take(std::move(errors));
     interrupted_after_ = fmt::format("{} epochs of {}", result.newest_epochs(), plan.label);
     describe_fit();
   }
@@ -345,36 +410,38 @@ class ImageRun {
       whole.traits->filled[c] = filled[c];
   }
 
-  /// Samples errors, and judges structures where that was asked for.
-  void doubt(const GriddedNet& model, const Objective& objective) {
-    const bool is_asked_for = asks_for_samples(options_);
-    if (!options_.samples) summary_.why_no_errors = why_no_usual_errors(*model.ptr(), objective);
-    const bool has_usual = !options_.samples && summary_.why_no_errors.empty();
+  /// Samples errors of all channels together, and judges structures where that was asked for.
+  void doubt(const FittedPart& fitted) {
+    const auto& model = fitted.model;
+    const auto& objective = *fitted.objective;
+    if (!options_.samples) summary_.why_no_errors = why_no_usual_errors(fitted);
+    const bool has_errors = options_.samples ? asks_for_samples(options_) : summary_.why_no_errors.empty();
     const bool has_regions = !outcome_.structures.empty();
-    if (!is_asked_for && !has_usual && !has_regions) return;
+    if (!has_errors && !has_regions) return;
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome_.sky, summary_);
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
     Stopwatch watch(summary_.seconds.errors);
     const auto data = data_.fit_data();
-    const auto draws = is_asked_for ? NoiseDraws::of_samples : NoiseDraws::of_cells;
+    const auto draws = asks_for_samples(options_) ? NoiseDraws::of_samples : NoiseDraws::of_cells;
     const auto noise = measured_noise(options_, data, model, objective, reduced, SharedErrors::twice, draws);
-    if (!summary_.noise && (is_asked_for || has_regions)) summary_.noise = noise;  // else what the weights were set anew for
-    if (is_asked_for) outcome_.errors = sample_errors(options_, data, model, objective, noise.factor());
-    if (has_usual) outcome_.errors = usual_errors(options_, data, model, objective, noise.factor(), summary_.fit.epochs);
+    if (!summary_.noise && (asks_for_samples(options_) || has_regions))
+      summary_.noise = noise;  // else what the weights were set anew for
+    if (has_errors) outcome_.samples = sample_errors(options_, data, model, objective, noise.factor(), summary_.fit.epochs);
     watch.stop();
     judge_structures(outcome_.structures, model, objective, noise.factor(), summary_);
   }
 
-  /// Why a run that was not asked for errors has none; empty where it samples some.
-  std::string why_no_usual_errors(GriddedNetImpl& model, const Objective& objective) {
+  /// Why a run that was not asked for errors has none of what is fitted; empty where it samples some.
+  std::string why_no_usual_errors(const FittedPart& fitted) {
     if (const auto optimizer = choose_optimizer(options_); !optimizer.is_convex())
       return fmt::format("errors are sampled of fits by pogm, fista or admm, not by {}", to_string(optimizer.kind));
-    if (auto why = Bootstrap::obstacle(model, objective); !why.empty()) return why;
-    if (summary_.fit.stop_reason != StopReason::converged) return "the fit has not converged";
-    if (data_.team() != nullptr || data_.is_served_by_ranks() || data_.sharding().shard == Shard::channels)
-      return "the fit was shared";
-    const auto needed = memory_of_errors(usual_samples, data_.coords().npix(), model.base().size(-3));
-    return data_.make_room_for(needed) ? std::string() : fmt::format("{} would need more memory than there is", needed.name);
+    if (auto why = Bootstrap::obstacle(*fitted.model.ptr(), *fitted.objective); !why.empty()) return why;
+    const auto& part = data_.channel_part().ranks();
+    const bool several = data_.team() != nullptr || (part && !part->is_alone());
+    if (const auto term = joining_term(options_); !term.empty() && shares_channels() && several)
+      return fmt::format("{} joins channels, which were shared", term);
+    if (fitted.result.stop_reason != StopReason::converged) return "the fit has not converged";
+    return data_.make_room_for_usual_errors() ? std::string() : "they would need more memory than there is";
   }
 
   void describe_fit() {

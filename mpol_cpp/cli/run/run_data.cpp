@@ -1,16 +1,19 @@
 #include <mpol_cpp/cli/run/run_data.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/analysis/field/field_choice.h>
+#include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/weight_check.h>
@@ -70,7 +73,10 @@ void RunData::check_memory_for(FitChannels channels) {
   }
 }
 
-bool RunData::make_room_for(const MemoryPart& part) {
+bool RunData::make_room_for_usual_errors() {
+  const auto part = memory_of_errors(usual_samples, coords_.npix(), held_channels(groups_.most_channels()), true);
+  const auto is_same = [&part](const MemoryPart& other) { return other.name == part.name; };
+  if (std::any_of(estimate_.parts.begin(), estimate_.parts.end(), is_same)) return true;  // of a group before
   auto free = available_memory().value_or(std::numeric_limits<double>::infinity());
   if (options_.memory_limit) free = std::min(free, *options_.memory_limit * 0x1p30 - estimate_.total());
   if (device_.is_cuda()) free = std::min(free, static_cast<double>(memory_info(device_).free_bytes));
@@ -220,7 +226,13 @@ void RunData::average_and_make_likelihood() {
 void RunData::choose_groups(std::optional<std::int64_t> before) {
   const auto nchan = nchan_of_image();
   const bool several = team_ || (!ranks()->is_alone() && !options_.dry_run);
-  const auto fits = [this](std::int64_t at_once) { return estimate_for(held_channels(at_once)).total() <= room(); };
+  const auto fits = [&](std::int64_t at_once) {  // groups are so small that their errors fit as well
+    const auto channels = held_channels(at_once);
+    const double errors = at_once < nchan && samples_usual_errors(options_)
+                              ? memory_of_errors(usual_samples, coords_.npix(), channels, true).bytes
+                              : 0;
+    return estimate_for(channels).total() + errors <= room();
+  };
   if (before == 0) before = nchan;
   groups_ = choose_channel_groups(options_, {nchan, several ? sharding_.shard : Shard::channels, before, fits});
 }
@@ -363,6 +375,29 @@ std::optional<DirtyProducts> RunData::products_of_ranks(const Tensor& sky) const
   if (told[0] == 0) return std::nullopt;
   const ProductFrame frame{told[1], GridCoords(told[2], static_cast<std::int64_t>(told[3]))};
   return dirty_products(own_part().data, sky.to(torch::kCPU, torch::kFloat64), frame, ranks);
+}
+
+std::vector<Beam> RunData::beams_of_channels() const {
+  const auto of = [this](const Visibilities& data, const ChannelMap& channels) {
+    return dirty_beams(coords_, data, channels, imaging_of(options_));
+  };
+  if (team_ || sharding_.shard != Shard::channels) return fits_beams(of(*visibilities_, channels_));
+  auto beams = at::zeros({nchan_of_image(), 3}, torch::kFloat64);
+  if (const auto share = share_of_rank(ranks()->rank())) {
+    const auto& own = share->channels;
+    const auto held = held_channels_.empty() ? visibilities_->select_channels(own) : *visibilities_;
+    const auto fitted = of(held, ChannelMap::cube(static_cast<std::int64_t>(own.size())));
+    for (std::size_t i = 0; i < own.size(); ++i)
+      beams[own[i]].copy_(fitted[i] ? at::tensor({fitted[i]->major, fitted[i]->minor, fitted[i]->position_angle}, torch::kFloat64)
+                                    : at::full({3}, NAN, torch::kFloat64));
+  }
+  ranks()->all_reduce_sum(beams);
+  std::vector<std::optional<Beam>> all;
+  for (std::int64_t channel = 0; channel < beams.size(0); ++channel) {
+    const auto* beam = beams[channel].const_data_ptr<double>();
+    all.push_back(std::isnan(beam[0]) ? std::nullopt : std::optional(Beam{beam[0], beam[1], beam[2]}));
+  }
+  return fits_beams(all);
 }
 
 double RunData::chi_squared_of_visibilities(const Tensor& sky) const {

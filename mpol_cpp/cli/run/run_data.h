@@ -33,8 +33,9 @@ class RunData {
 
   /// @throws mpol::Error where a fit of so many channels needs more than there is, or --memory-limit allows
   void check_memory_for(FitChannels channels);
-  /// Whether something beside the fit has room in memory, that of its device too; if so, the estimate has it from now on.
-  bool make_room_for(const MemoryPart& part);
+  /// Whether errors that nobody asked for have room in memory beside the fit, that of its device too; if so, the estimate has
+  /// them from now on.
+  bool make_room_for_usual_errors();
   /// For a fit that ran out of memory though the estimate said that it would not.
   Error out_of_memory() const;
 
@@ -68,6 +69,9 @@ class RunData {
   /// Dirty images and all that goes with them, of ranks that fit channels and are all here with the model of their own: on the
   /// first, and where it looks at no parts of the data apart. @param sky  of own_part(), (nchan, npix, npix)
   std::optional<DirtyProducts> products_of_ranks(const Tensor& sky) const;
+  /// The fitted dirty beam of each channel of a cube, none where that of one is no ellipse; on all ranks, which must all be here
+  /// where they share channels.
+  std::vector<Beam> beams_of_channels() const;
   /// chi^2 of the loose visibilities and a sky (nchan, npix, npix), Jy/arcsec^2, whatever the likelihood of the fit is.
   double chi_squared_of_visibilities(const Tensor& sky) const;
 

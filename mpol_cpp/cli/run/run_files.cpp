@@ -1,6 +1,7 @@
 #include <mpol_cpp/cli/run/run_files.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/cli/image/fit_setup.h>
@@ -48,16 +49,20 @@ void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
   const auto begin = seconds_since_start();
   if (!summary_.chi_squared_of_visibilities)
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome.sky, summary_);
+  auto dirty = outcome.dirty ? *outcome.dirty : dirty_products(data_.fit_data(), outcome.sky);
+  const auto errors = errors_of(outcome, dirty.beams);
   ImageResults results{.coords = data_.coords(),
                        .sky = outcome.sky,
-                       .dirty = outcome.dirty ? *outcome.dirty : dirty_products(data_.fit_data(), outcome.sky),
+                       .dirty = std::move(dirty),
                        .frequencies = image_frequencies(data_.visibilities(), data_.dataset()->nchan()),
                        .visibilities = data_.visibilities(),
                        .scan = summary_.scan,
+                       .errors = errors,
                        .structures = outcome.structures};
   describe_residuals(results.dirty);
   summary_.parts = results.dirty.remainder.parts;
-  add_errors(outcome.errors, options_, results, summary_);
+  if (errors) summary_.errors = summary_of(*errors);
+  if (outcome.samples && options_.keep_samples) results.kept_samples = outcome.samples->samples.images;
   const auto facts = judge(results.dirty, outcome.sky);
   stage_images(folder, results, summary_.fit, options_, record_);
   if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
@@ -69,9 +74,19 @@ void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
   stage_report(folder, facts, results.dirty.beams);
   stage_texts(folder, summary_, record_);
   replace_earlier(folder);
+  remove_group_errors(folder.state());
   folder.commit();
   if (options_.output.json) fmt::print("{}", summary_json(summary_));
   else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far().size()));
+}
+
+std::optional<MappedErrors> RunFiles::errors_of(const FitOutcome& outcome, const std::vector<Beam>& beams) const {
+  if (!outcome.samples && !outcome.errors) return std::nullopt;
+  if (beams.empty())
+    log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
+  if (outcome.errors) return outcome.errors;
+  const auto& own = *outcome.samples;
+  return MappedErrors{own.maps(outcome.sky, data_.coords(), beams), own.samples.images.size(0), own.noise_factor, own.is_usual};
 }
 
 void RunFiles::describe_residuals(const DirtyProducts& dirty) {
@@ -121,6 +136,7 @@ void RunFiles::replace_earlier(OutputFolder& folder) const {
     if (!summary_.scan) folder.replaces(scan_name);
     if (!summary_.blocks) folder.replaces(blocks_name);
     if (!summary_.points) folder.replaces(points_name);
+    folder.replaces(group_errors_name);
   }
   const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
   const bool events = options_.tensorboard || (before_ && before_->had_events());

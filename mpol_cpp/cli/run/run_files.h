@@ -17,8 +17,9 @@ namespace mpol::cli {
 
 /// What a fit of `mpol image` gave, apart from numbers.
 struct FitOutcome {
-  Tensor sky;  ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
-  std::optional<SampledErrors> errors = {};
+  Tensor sky;                                 ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
+  std::optional<SampledErrors> samples = {};  ///< of all channels together
+  std::optional<MappedErrors> errors = {};    ///< of channels that were sampled apart
   std::vector<JudgedRegion> structures = {};
   std::optional<DirtyProducts> dirty = {};  ///< where ranks have made them together
 };
@@ -41,6 +42,7 @@ class RunFiles {
   void keep_history(OutputFolder& folder) const;
 
  private:
+  std::optional<MappedErrors> errors_of(const FitOutcome& outcome, const std::vector<Beam>& beams) const;
   void describe_residuals(const DirtyProducts& dirty);
   FitFacts judge(const DirtyProducts& dirty, const Tensor& sky);
   void stage_report(OutputFolder& folder, const FitFacts& facts, const std::vector<Beam>& beams) const;

@@ -25,7 +25,6 @@ std::string obstacle_to_visibilities(const ImageOptions& options) {
   if (options.batch_size) return "--batch-size draws from all samples";
   if (!options.regularizers.searched.empty()) return "a search of weights makes likelihoods of its own, of whole folds";
   if (options.chi2_bound) return "--chi2-bound needs the whole likelihood on one rank";
-  if (asks_for_samples(options)) return "--samples needs the whole fit on one rank";
   if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
   return {};
 }
@@ -46,7 +45,6 @@ std::string obstacle_to_rows(const ImageOptions& options) {
   if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
     return fmt::format("{} needs the whole likelihood on one rank", to_string(optimizer));
   if (options.chi2_bound) return "--chi2-bound needs the whole likelihood on one rank";
-  if (asks_for_samples(options)) return "--samples needs the whole fit on one rank";
   if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
   if (!options.kernel_folder.empty()) return "--kernel-folder is for kernels of whole images";
   if (options.data.device != "cpu") return fmt::format("ranks exchange rows on the CPU, not on {}", options.data.device);
@@ -58,7 +56,6 @@ std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
   if (!options.likelihood_kind().goes_through_samples)
     return fmt::format("a step of the {} likelihood does not go through the samples", options.likelihood);
   if (options.batch_size || options.in_chunks) return "--batch-size takes a part of the samples at a time";
-  if (asks_for_samples(options)) return "--samples needs the whole fit on one device";
   return {};
 }
 
@@ -99,7 +96,9 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
     return fmt::format("{} takes all channels together", to_string(optimizer));
   if (options.batch_size) return "--batch-size draws samples of all channels together";
   if (options.chi2_bound) return "--chi2-bound is for all channels together";
-  if (asks_for_samples(options)) return "--samples needs the whole fit in one place";
+  if (options.keep_samples) return "--keep-samples needs the whole fit in one place";
+  if (const auto term = joining_term(options); asks_for_samples(options) && !term.empty())
+    return fmt::format("--samples needs all channels in one place, as {} joins them", term);
   if (!options.structures.empty()) return "--test-structure needs the whole fit in one place";
   if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
   if (options.tensorboard) return "--tensorboard tells the flux of the whole cube";

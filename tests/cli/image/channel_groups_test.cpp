@@ -173,6 +173,52 @@ TEST_CASE("a run that is interrupted in its second group goes on to what an unin
   CHECK(mpol::read_checkpoint(second)->epochs == 4010);
 }
 
+TEST_CASE("errors of groups are those of all channels together, and are kept while a run is interrupted", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3));
+  const auto likelihood = GENERATE("exact", "gridded");
+  const Words options = {"--dtype", "float64", "--likelihood", likelihood, "--scatter-check", "off"};
+  const auto map_of = [&](const char* run, const char* name) { return mpol::io::read_fits(scratch / run / name).cube; };
+  run_to_end(cube_run(data, scratch / "whole", options));
+  const auto groups = extended_by(options, {"--channels-at-once", "1"});
+  run_to_end(cube_run(data, scratch / "groups", groups));
+  const auto own = numbers_of_run(scratch / "groups"), wanted = numbers_of_run(scratch / "whole");
+  CHECK_FALSE(own.contains("why_no_errors"));
+  CHECK(own["errors"]["samples"] == 4);
+  CHECK(own["errors"]["noise_factor"].get<double>() == Approx(wanted["errors"]["noise_factor"]).epsilon(1e-2));
+  const auto error = map_of("groups", "error.fits"), of_whole = map_of("whole", "error.fits");
+  REQUIRE(error.sizes() == of_whole.sizes());
+  for (int channel = 0; channel < 3; ++channel) {  // other draws of noise in all channels but the first
+    const double ratio = (error[channel].square().mean() / of_whole[channel].square().mean()).sqrt().item<double>();
+    CHECK(ratio > 0.5);
+    CHECK(ratio < 2);
+    for (const auto* key : {"flux_error_jy", "error_factor", "share_below_error"}) CHECK(own["errors"][key].size() == 3);
+  }
+  CHECK_THAT(((error[0] - of_whole[0]).abs().max() / of_whole[0].max()).item<double>(), WithinAbs(0, 0.2));
+
+  // As after an interruption in the last group: the errors of those before are read, and the result is the same.
+  const auto errors_of = [&](const char* run) { return scratch / run / "channels" / "0001" / "errors.safetensors"; };
+  CHECK_FALSE(fs::exists(errors_of("groups")));
+  Program program(cube_run(data, scratch / "stopped", groups));
+  while (program.running() && !fs::exists(errors_of("stopped"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  program.send(SIGTERM);
+  const auto ended = program.wait();
+  INFO(ended.err);
+  REQUIRE(ended.exit_code == 143);
+  REQUIRE(fs::exists(errors_of("stopped")));
+  run_to_end(cube_run(data, scratch / "stopped", extended_by(groups, {"--resume"})));
+  CHECK(map_of("stopped", "error.fits").equal(error));
+  CHECK(numbers_of_run(scratch / "stopped")["errors"] == own["errors"]);
+  CHECK_FALSE(fs::exists(errors_of("stopped")));
+  CHECK_FALSE(fs::exists(scratch / "stopped" / "errors.safetensors"));
+
+  const Words samples = {"--channels-at-once", "2", "--samples", "6"};
+  run_to_end(cube_run(data, scratch / "samples", extended_by(options, samples)));
+  CHECK(numbers_of_run(scratch / "samples")["errors"]["samples"] == 6);
+  for (const auto* name : {"error.fits", "std.fits", "mean.fits", "lower.fits", "upper.fits"})
+    CHECK(map_of("samples", name).size(0) == 3);
+}
+
 TEST_CASE("a run of all channels that replaces one in groups leaves none of their states", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(3));
@@ -210,7 +256,8 @@ TEST_CASE("channels are not fitted apart where a fit joins them", "[cli]") {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--tv-channel", "1e-4"}, "tv-channel joins channels"},
       {{"--optimizer", "lbfgs", "--epochs", "5"}, "lbfgs takes all channels together"},
-      {{"--samples", "4"}, "--samples needs the whole fit in one place"},
+      {{"--samples", "4", "--keep-samples"}, "--keep-samples needs the whole fit in one place"},
+      {{"--samples", "4", "--tv-channel", "1e-4"}, "tv-channel joins channels"},
       {{"--tv", "cv"}, "a search of weights makes likelihoods of all channels"},
   };
   for (const auto& [options, why] : cases) {

@@ -131,11 +131,9 @@ TEST_CASE("a run without errors says why it has none", "[cli]") {
   };
   CHECK(why({"--optimizer", "adam", "--epochs", "5"}) == "errors are sampled of fits by pogm, fista or admm, not by adam");
   CHECK(why({"--epochs", "3"}) == "the fit has not converged");
-  CHECK(why({"--channels-at-once", "1"}) == "channels were fitted in groups");
   CHECK(why({"--entropy", "1e-4", "--epochs", "50"}).ends_with("not by adam"));
   const double needed = sampled_run(data, scratch / "none", {"--samples", "0"})["memory_bytes"]["estimated"];
-  CHECK(why({"--memory-limit", fmt::format("{:.17g}", (needed + 1e5) / 0x1p30)}) ==
-        "samples of the errors would need more memory than there is");
+  CHECK(why({"--memory-limit", fmt::format("{:.17g}", (needed + 1e5) / 0x1p30)}) == "they would need more memory than there is");
   const auto words =
       run_mpol_here({"image", data, "-o", (scratch / "words").string(), "--cell-size", "0.1", "--npix", "32", "--epochs", "3"});
   REQUIRE(words.exit_code == 0);
