@@ -6,6 +6,8 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -53,6 +55,15 @@ class SimulatedFits {
 
   /// The slope of chi^2/(2 N) by the sky at the fitted image, (1, nchan, npix, npix).
   const Tensor& slope() const { return slope_; }
+
+  /// BootstrapSamples::growth of the fitted image.
+  Tensor growth() {
+    const auto sky = model_->smoothed(fitted_), moved = slope_ - slope_at(at::zeros_like(fitted_));
+    const auto along = [&](const Tensor& slope) { return (sky * slope).sum({-2, -1}, false, torch::kFloat64)[0]; };
+    const auto curvature = along(moved);
+    const auto left = at::where(curvature > 0, -along(slope_) / curvature, at::zeros_like(curvature));
+    return left.to(torch::kCPU);
+  }
 
   /// Fits data of the fitted image and other noise. @return its base pixels
   Tensor fit_to(const DirtyNoise& noise, std::int64_t number) { return fit_to_data_of(fitted_, slope_, noise, number); }
@@ -134,7 +145,7 @@ BootstrapSamples Bootstrap::sample(const DirtyNoise& noise) const {
     shape.front() = count;
     return at::empty(shape, torch::kFloat32);
   };
-  BootstrapSamples samples{room(options_.samples()), room(options_.refits())};
+  BootstrapSamples samples{room(options_.samples()), room(options_.refits()), fits.growth()};
   std::int64_t fitted = 0;
   const auto keep = [&](const Tensor& images, Tensor place) {
     place.copy_(model_->smoothed(images)[0]);

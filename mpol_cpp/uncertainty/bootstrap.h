@@ -37,6 +37,10 @@ struct BootstrapSamples {
   /// (refits, …): fits to simulated data of the first samples, as those are of the fitted image. An image that a fit has smoothed
   /// loses less in the next one: by how much less tells how far the samples' errors fall short (error_maps).
   Tensor refits;
+  /// (nchan) float64: by which share of itself the image would grow if data alone said how bright its shape is, <x, b - T x>/<x,
+  /// T x> for chi^2 = x^T T x - 2 b^T x + c: what the priors keep back of it, which samples do not show where noise makes up for
+  /// it.
+  Tensor growth;
 };
 
 /// Images that the same fit makes of other data: of the fitted image itself, observed with the same baselines and noise of the

@@ -82,7 +82,7 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
   constexpr double factor = 1.5;
   const auto options =
       BootstrapOptions().samples(3).refits(2).seed(4).noise_factor(factor).tolerance(1e-9).most_iterations(20000);
-  const auto [samples, refits] = Bootstrap(model.ptr(), Objective(likelihood, boot_terms()), options).sample(noise);
+  const auto [samples, refits, growth] = Bootstrap(model.ptr(), Objective(likelihood, boot_terms()), options).sample(noise);
   REQUIRE(samples.sizes() == std::vector<std::int64_t>{3, boot_channels, 16, 16});
   for (std::uint64_t i = 0; i < 3; ++i) {
     const auto dirty = normal.apply(fitted) + factor * noise.draw(4, i);
@@ -99,6 +99,16 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
     CHECK(relative_error(refits[i], samples[i]) > 0.02);
   }
   CHECK(at::equal(sky_of(model), fitted));
+
+  // chi^2 of each channel is least of all multiples of its image for that which has grown.
+  REQUIRE(growth.sizes() == std::vector<std::int64_t>{boot_channels});
+  const auto chi_squared = [&](const Tensor& times) {
+    auto gradient = torch::empty_like(fitted);
+    return likelihood->channel_values_and_gradient(fitted * times.view({-1, 1, 1}), gradient, Accumulate::overwrite);
+  };
+  const auto least = chi_squared(1 + growth);
+  for (const double step : {-1e-3, 1e-3}) CHECK((chi_squared(1 + growth + step) > least).all().item<bool>());
+  CHECK(growth.min().item<double>() > 0);  // which the priors have kept back
 }
 
 TEMPLATE_TEST_CASE("samples are the same each time, whatever their number", "[uncertainty][quick]", float, double) {
@@ -115,11 +125,12 @@ TEMPLATE_TEST_CASE("samples are the same each time, whatever their number", "[un
   std::int64_t reported = 0;
   const auto options =
       BootstrapOptions().samples(4).refits(1).on_sample([&](std::int64_t number) { CHECK(number == reported++); });
-  const auto [four, refit] = Bootstrap(model.ptr(), objective, options).sample(noise);
+  const auto [four, refit, growth] = Bootstrap(model.ptr(), objective, options).sample(noise);
   CHECK(reported == 5);
   const auto two = Bootstrap(model.ptr(), objective, BootstrapOptions().samples(2).refits(2)).sample(noise);
   CHECK(at::equal(two.images, four.narrow(0, 0, 2)));
   CHECK(at::equal(two.refits.narrow(0, 0, 1), refit));
+  CHECK(growth.sizes() == std::vector<std::int64_t>{boot_channels});
   CHECK(four.min().template item<double>() >= 0);
   CHECK_FALSE(at::equal(four[0], four[1]));
 }

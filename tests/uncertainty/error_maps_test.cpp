@@ -20,7 +20,7 @@ namespace {
 
 const GridCoords map_grid(0.1, 32);
 
-BootstrapSamples only(const Tensor& images) { return {images, {}}; }
+BootstrapSamples only(const Tensor& images) { return {images, {}, {}}; }
 
 }  // namespace
 
@@ -78,14 +78,33 @@ TEST_CASE("errors are larger by as much as samples differ more from the image th
   const auto times = torch::tensor({1.5, 0.5}, torch::kFloat64).view({2, 1, 1});  // of which the second would make errors less
   const auto refits = samples.narrow(0, 0, 10) + 0.3 / times * normal({10, 2, 32, 32}, torch::kFloat64, 6);
   const std::vector<Beam> beam = GENERATE(std::vector<Beam>{}, std::vector<Beam>{{0.5, 0.3, 0.4}});
-  const auto plain = error_maps(sky, only(samples), map_grid, beam), maps = error_maps(sky, {samples, refits}, map_grid, beam);
+  const auto plain = error_maps(sky, only(samples), map_grid, beam),
+             maps = error_maps(sky, {samples, refits, {}}, map_grid, beam);
   CHECK(plain.error_factor == std::vector<double>{1, 1});
   CHECK(maps.error_factor[0] == Approx(1.5).epsilon(0.05));
   CHECK(maps.error_factor[1] == 1);
   CHECK(relative_error(maps.error[0], maps.error_factor[0] * plain.error[0]) < 1e-12);
   CHECK(relative_error(maps.error[1], plain.error[1]) == 0);
   CHECK(relative_error(maps.spread, plain.spread) == 0);
-  CHECK(error_maps(torch::zeros_like(sky), {samples - sky, refits - sky}, map_grid, beam).error_factor[1] == 1);
+  CHECK(error_maps(torch::zeros_like(sky), {samples - sky, refits - sky, {}}, map_grid, beam).error_factor[1] == 1);
+}
+
+TEST_CASE("errors have what data still hold of the image's shape", "[uncertainty]") {
+  const auto sky = 3 + random_image(map_grid, 2, torch::kFloat64, 3);
+  const auto samples = sky + 0.3 * normal({40, 2, 32, 32}, torch::kFloat64, 5);
+  const std::vector<Beam> beam = GENERATE(std::vector<Beam>{}, std::vector<Beam>{{0.5, 0.3, 0.4}});
+  const auto growth = torch::tensor({0.0, 0.2}, torch::kFloat64);
+  const auto plain = error_maps(sky, only(samples), map_grid, beam),
+             maps = error_maps(sky, {samples, {}, growth}, map_grid, beam);
+  CHECK(relative_error(maps.error[0], plain.error[0]) == 0);
+  CHECK(relative_error(maps.error[1], (plain.error[1].square() + (0.2 * maps.image[1]).square()).sqrt()) < 1e-12);
+  const auto flux = (sky.sum({1, 2}) * map_grid.cell_area()).contiguous();
+  CHECK(maps.flux_left[0] == 0);
+  CHECK(maps.flux_left[1] == Approx(0.2 * flux[1].item<double>()));
+  CHECK(maps.flux_error[0] == plain.flux_error[0]);
+  CHECK(maps.flux_error[1] == Approx(std::hypot(plain.flux_error[1], maps.flux_left[1])));
+  CHECK(relative_error(maps.spread, plain.spread) == 0);
+  CHECK(maps.error_factor == plain.error_factor);
 }
 
 TEST_CASE("errors that are white noise seen through a beam are as wide as that asks for", "[uncertainty][quick]") {
@@ -135,5 +154,5 @@ TEST_CASE("error maps refuse samples that do not belong to the image", "[uncerta
   CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({5, 1, 32, 32})), map_grid, {}), ShapeError);
   CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({2, 32, 32})), map_grid, {}), ShapeError);
   CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({1, 2, 32, 32})), map_grid, {}), ValueError);
-  CHECK_THROWS_AS(error_maps(sky, {torch::zeros({2, 2, 32, 32}), torch::zeros({3, 2, 32, 32})}, map_grid, {}), ShapeError);
+  CHECK_THROWS_AS(error_maps(sky, {torch::zeros({2, 2, 32, 32}), torch::zeros({3, 2, 32, 32}), {}}, map_grid, {}), ShapeError);
 }

@@ -73,6 +73,7 @@ ErrorSummary summary_of(const MappedErrors& errors) {
           .noise_factor = errors.noise_factor,
           .flux_error = maps.flux_error,
           .flux_bias = maps.flux_bias,
+          .flux_left = maps.flux_left,
           .correlation_length = maps.correlation_length,
           .error_factor = maps.error_factor,
           .share_below_error = maps.share_below_error};
@@ -83,8 +84,9 @@ std::vector<ErrorFile> error_files(const MappedErrors& errors) {
   const auto of = [&errors](const char* words) {
     return fmt::format("{} of {} fits to simulated data of the image (parametric bootstrap)", words, errors.samples);
   };
-  const ErrorFile error{"error.fits", maps.error,
-                        of("error: root mean square difference from the image, times error_factor of summary.json")};
+  const ErrorFile error{
+      "error.fits", maps.error,
+      of("error: root mean square difference from the image, times error_factor of summary.json, and what data still hold")};
   if (errors.is_usual) return {error};
   return {error,
           {"std.fits", maps.spread, of("std: standard deviation")},

@@ -121,13 +121,10 @@ Json parts_of(const ImageSummary& summary) {
 }
 
 Json errors_of(const ErrorSummary& errors) {
-  return {{"samples", errors.samples},
-          {"noise_factor", errors.noise_factor},
-          {"flux_error_jy", errors.flux_error},
-          {"flux_bias_jy", errors.flux_bias},
-          {"correlation_length_arcsec", errors.correlation_length},
-          {"error_factor", errors.error_factor},
-          {"share_below_error", errors.share_below_error}};
+  return {{"samples", errors.samples},           {"noise_factor", errors.noise_factor},
+          {"flux_error_jy", errors.flux_error},  {"flux_bias_jy", errors.flux_bias},
+          {"flux_left_jy", errors.flux_left},    {"correlation_length_arcsec", errors.correlation_length},
+          {"error_factor", errors.error_factor}, {"share_below_error", errors.share_below_error}};
 }
 
 Json structures_of(const std::vector<StructureSummary>& structures) {
@@ -150,12 +147,17 @@ Json structures_of(const std::vector<StructureSummary>& structures) {
   return all;
 }
 
-/// The error of the flux of all channels together, whose errors are independent.
+/// The error of the flux of all channels together: what priors keep back adds up, the rest is independent.
 std::string flux_error_words(const ImageSummary& summary) {
   if (!summary.errors) return {};
-  double squares = 0;
-  for (const double error : summary.errors->flux_error) squares += error * error;
-  return fmt::format(" +- {:.2g} Jy", std::sqrt(squares));
+  const auto& errors = *summary.errors;
+  double squares = 0, left = 0;
+  for (std::size_t channel = 0; channel < errors.flux_error.size(); ++channel) {
+    const double own = errors.flux_left[channel];
+    squares += errors.flux_error[channel] * errors.flux_error[channel] - own * own;
+    left += own;
+  }
+  return fmt::format(" +- {:.2g} Jy", std::hypot(std::sqrt(std::max(squares, 0.0)), left));
 }
 
 /// The residual of the channel that is fitted worst.

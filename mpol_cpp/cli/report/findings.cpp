@@ -266,9 +266,10 @@ std::optional<Finding> haze(const FitFacts& facts) {
 std::optional<Finding> flux_below_error(const FitFacts& facts) {
   constexpr double limit = 0.25;
   if (!facts.settled || !(facts.share_below_error > limit) || nothing_stands_out(facts)) return std::nullopt;
-  return Finding{fmt::format("{:.0f} % of the image's flux lies where it is below its own error: noise may have made it",
-                             100 * facts.share_below_error),
-                 "believe what exceeds error.fits (errors.png); the flux may be that much too large"};
+  return Finding{
+      fmt::format("{:.0f} % of the image's flux lies where it is below its own error: noise may have made it, or hidden more",
+                  100 * facts.share_below_error),
+      "believe what exceeds error.fits (errors.png), and of the flux no more than its error says"};
 }
 
 std::optional<Finding> coarse_cells(const FitFacts& facts) {

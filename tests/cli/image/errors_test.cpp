@@ -61,7 +61,12 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
   const Tensor squares = (mean - image).square() + spread.square() * (11.0 / 12);
   const auto factor = torch::tensor(summary["errors"]["error_factor"].get<std::vector<double>>(), torch::kFloat64);
   CHECK(factor.min().item<double>() >= 1);
-  CHECK(relative_error(error.cube, factor.view({2, 1, 1}) * error_around(squares, coords, error.beams)) < 1e-4);
+  const auto numbers = [](const nlohmann::json& values) {
+    return torch::tensor(values.get<std::vector<double>>(), torch::kFloat64);
+  };
+  const Tensor growth = numbers(summary["errors"]["flux_left_jy"]) / numbers(summary["flux_jy"]);
+  const Tensor of_samples = factor.view({2, 1, 1}) * error_around(squares, coords, error.beams);
+  CHECK(relative_error(error.cube, (of_samples.square() + (growth.view({2, 1, 1}) * image).square()).sqrt()) < 1e-4);
   CHECK((map_of(out, "lower.fits") <= map_of(out, "upper.fits")).all().item<bool>());
   CHECK(error.cube.max().item<double>() > 0);
   CHECK(read_png(out / "errors.png").width == 3 * 620);
@@ -71,7 +76,7 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
   CHECK(errors["noise_factor"].get<double>() == Approx(std::sqrt(per_visibility)).epsilon(1e-12));
   for (std::size_t channel = 0; channel < 2; ++channel) {
     const double flux_error = errors["flux_error_jy"][channel], bias = errors["flux_bias_jy"][channel];
-    CHECK(flux_error >= std::abs(bias));
+    CHECK(flux_error >= std::hypot(bias, errors["flux_left_jy"][channel].get<double>()));
     CHECK(flux_error < summary["flux_jy"][channel].get<double>());
     CHECK(errors["correlation_length_arcsec"][channel].get<double>() > 0.1);
   }
@@ -144,7 +149,9 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto out = scratch / "out";
-  const double factor = sampled_run(data, out, {"--samples", "6", "--keep-samples"})["errors"]["error_factor"][0];
+  const auto summary = sampled_run(data, out, {"--samples", "6", "--keep-samples"});
+  const double factor = summary["errors"]["error_factor"][0];
+  const double growth = summary["errors"]["flux_left_jy"][0].get<double>() / summary["flux_jy"][0].get<double>();
   const auto samples = io::read_fits(out / "samples.fits"), error = io::read_fits(out / "error.fits");
   REQUIRE(samples.cube.size(0) == 6);
   CHECK(samples.planes == io::FitsPlanes::samples);
@@ -152,7 +159,9 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const GridCoords coords(0.1, 32);
   const auto image = map_of(out, "image.fits");
   const auto differences = restore((samples.cube - image).unsqueeze(1) / coords.cell_area(), coords, error.beams);
-  CHECK(relative_error(error.cube, factor * error_around(differences.square().mean(0), coords, error.beams)) < 1e-3);
+  const auto of_samples = factor * error_around(differences.square().mean(0), coords, error.beams);
+  const auto left = growth * restore(image / coords.cell_area(), coords, error.beams);
+  CHECK(relative_error(error.cube, (of_samples.square() + left.square()).sqrt()) < 1e-3);
 
   const auto profile_of = [&](const std::string& name, const std::vector<std::string>& more) {
     std::vector<std::string> words = {
