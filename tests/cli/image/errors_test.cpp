@@ -149,9 +149,9 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto out = scratch / "out";
-  const auto summary = sampled_run(data, out, {"--samples", "6", "--keep-samples"});
-  const double factor = summary["errors"]["error_factor"][0];
-  const double growth = summary["errors"]["flux_left_jy"][0].get<double>() / summary["flux_jy"][0].get<double>();
+  const auto fit = sampled_run(data, out, {"--samples", "6", "--keep-samples"});
+  const double factor = fit["errors"]["error_factor"][0];
+  const double growth = fit["errors"]["flux_left_jy"][0].get<double>() / fit["flux_jy"][0].get<double>();
   const auto samples = io::read_fits(out / "samples.fits"), error = io::read_fits(out / "error.fits");
   REQUIRE(samples.cube.size(0) == 6);
   CHECK(samples.planes == io::FitsPlanes::samples);
@@ -159,9 +159,9 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const GridCoords coords(0.1, 32);
   const auto image = map_of(out, "image.fits");
   const auto differences = restore((samples.cube - image).unsqueeze(1) / coords.cell_area(), coords, error.beams);
-  const auto of_samples = factor * error_around(differences.square().mean(0), coords, error.beams);
+  const Tensor scatter = factor * error_around(differences.square().mean(0), coords, error.beams);
   const auto left = growth * restore(image / coords.cell_area(), coords, error.beams);
-  CHECK(relative_error(error.cube, (of_samples.square() + left.square()).sqrt()) < 1e-3);
+  CHECK(relative_error(error.cube, (scatter.square() + left.square()).sqrt()) < 1e-3);
 
   const auto profile_of = [&](const std::string& name, const std::vector<std::string>& more) {
     std::vector<std::string> words = {
