@@ -69,7 +69,8 @@ enum class MapsOfErrors {
 };
 
 /// @param sky      (nchan, npix, npix), Jy/arcsec^2, sky orientation
-/// @param samples  at least two, on the CPU; refits as many as there are, or an undefined tensor
+/// @param samples  at least two, on the CPU; refits as many as there are, or an undefined tensor; growth of
+///                 each channel, or an undefined tensor: none
 /// @param beams    one, or one for each channel; none: at the resolution of pixels
 /// @throws ShapeError when shapes do not fit; ValueError for fewer than two samples
 ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& samples, const GridCoords& coords, const std::vector<Beam>& beams,

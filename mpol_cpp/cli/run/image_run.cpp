@@ -274,11 +274,13 @@ class ImageRun {
   /// Whether ranks or devices fit channels of their own.
   bool shares_channels() const { return data_.sharding().shard == Shard::channels; }
 
+  /// Whether they do, or groups of channels are fitted one after another.
+  bool fits_channels_apart() const { return shares_channels() || data_.groups().are_several(); }
+
   /// The beams by which errors of channels that are sampled apart become maps; nothing where none are. Of all ranks that share
   /// channels.
   std::vector<Beam> beams_for_errors() {
-    const bool are_apart = shares_channels() || data_.groups().are_several();
-    if (!are_apart || !(asks_for_samples(options_) || samples_usual_errors(options_))) return {};
+    if (!fits_channels_apart() || !(asks_for_samples(options_) || samples_usual_errors(options_))) return {};
     const Stopwatch watch(summary_.seconds.errors);
     return data_.beams_of_channels();
   }
@@ -288,7 +290,7 @@ class ImageRun {
   /// @param state  of a group of channels, which keeps its errors there; null: there is one group
   bool doubt_held_channels(const FittedPart& fitted, const std::vector<Beam>& beams, std::int64_t first, CubeErrors& errors,
                            const std::filesystem::path* state = nullptr) {
-    if (!shares_channels() && !data_.groups().are_several()) return false;
+    if (!fits_channels_apart()) return false;
     if (options_.samples ? !asks_for_samples(options_) || !fitted.ended() : !samples_usual_errors_of(fitted)) return false;
     const Stopwatch watch(summary_.seconds.errors);
     const auto epochs = fitted.result.epochs;

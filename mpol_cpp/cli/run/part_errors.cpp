@@ -7,7 +7,9 @@
 #include <ATen/ops/empty.h>
 
 #include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/serialize/safetensors.h>
 
@@ -107,9 +109,14 @@ void keep_errors(const std::filesystem::path& state, PartErrors errors, const Im
 std::optional<PartErrors> kept_errors(const std::filesystem::path& state, const ImageOptions& options, std::int64_t epochs) {
   const auto path = state / group_errors_name;
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const auto wanted = fit_of(options, epochs);
-  auto file = read_safetensors(path);
-  for (const auto& [key, value] : wanted) {
+  SafetensorsFile file;
+  try {
+    file = read_safetensors(path);
+  } catch (const FileError& error) {
+    log_warning(fmt::format("{}: the errors of these channels are sampled anew", error.what()));
+    return std::nullopt;
+  }
+  for (const auto& [key, value] : fit_of(options, epochs)) {
     if (file.metadata[key] != value) return std::nullopt;
   }
   PartErrors errors;

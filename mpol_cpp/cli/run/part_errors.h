@@ -29,7 +29,8 @@ PartErrors errors_of_part(const ImageOptions& options, const PartToFit& part, co
 
 /// Writes the errors of a group of channels into the folder of its state, for a run that is interrupted in a later one.
 void keep_errors(const std::filesystem::path& state, PartErrors errors, const ImageOptions& options, std::int64_t epochs);
-/// What they were; nothing where the folder has none of so many samples of a fit of so many epochs.
+/// What they were; nothing where the folder has none of so many samples of a fit of so many epochs, and, with a warning, where
+/// the file is damaged.
 std::optional<PartErrors> kept_errors(const std::filesystem::path& state, const ImageOptions& options, std::int64_t epochs);
 
 /// The errors of a cube, put together part by part.

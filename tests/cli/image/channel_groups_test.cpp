@@ -206,7 +206,10 @@ TEST_CASE("errors of groups are those of all channels together, and are kept whi
   INFO(ended.err);
   REQUIRE(ended.exit_code == 143);
   REQUIRE(fs::exists(errors_of("stopped")));
-  run_to_end(cube_run(data, scratch / "stopped", extended_by(groups, {"--resume"})));
+  // A damaged file is as good as none.
+  write_text(scratch / "stopped" / "errors.safetensors", "not of this format");
+  const auto resumed = run_to_end(cube_run(data, scratch / "stopped", extended_by(groups, {"--resume"})));
+  CHECK_THAT(resumed.err, ContainsSubstring("errors of these channels are sampled anew"));
   CHECK(map_of("stopped", "error.fits").equal(error));
   CHECK(numbers_of_run(scratch / "stopped")["errors"] == own["errors"]);
   CHECK_FALSE(fs::exists(errors_of("stopped")));
