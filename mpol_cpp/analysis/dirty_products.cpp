@@ -10,7 +10,6 @@
 #include <ATen/ops/fft_fft2.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/hypot.h>
-#include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/orientation.h>
@@ -246,27 +245,17 @@ struct ProductImages {
 };
 ProductImages product_images(ProductSums& sums, PartSums& of_parts, const FitData& data, const Tensor& sky) {
   const auto imager = imager_of(data, ImageUnit::jy_per_beam);
-  ProductImages images{imager.image(), {}, imager.noise(), at::full({imager.nchan(), 3}, NAN, torch::kFloat64)};
-  std::int64_t channel = 0;
-  for (const auto& beam : imager.fitted_beam()) {
-    if (beam) images.beams[channel].copy_(at::tensor({beam->major, beam->minor, beam->position_angle}, torch::kFloat64));
-    ++channel;
-  }
+  ProductImages images{imager.image(), {}, imager.noise(), rows_of_beams(imager.fitted_beam())};
   images.residual = data.imaging == Imaging::cells ? residual_of_cells(sums, imager, images.dirty, data, sky)
                                                    : residual_of_samples(sums, of_parts, imager, data, sky);
   return images;
 }
 
 DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) {
-  std::vector<std::optional<Beam>> fitted;
-  for (std::int64_t channel = 0; channel < images.beams.size(0); ++channel) {
-    const auto beam = numbers_of(images.beams[channel]);
-    fitted.push_back(std::isnan(beam[0]) ? std::nullopt : std::optional(Beam{beam[0], beam[1], beam[2]}));
-  }
   DirtyProducts products;
   products.dirty = images.dirty;
   products.residual = images.residual;
-  products.beams = fits_beams(fitted);
+  products.beams = fits_beams(beams_of_rows(images.beams));
   products.noise = numbers_of(images.noise);
   sums.put_into(products);
   return products;
@@ -283,6 +272,27 @@ std::vector<Beam> fits_beams(const std::vector<std::optional<Beam>>& fitted) {
     if (!beam) return {};
     beams.push_back(*beam);
   }
+  return beams;
+}
+
+Tensor rows_of_beams(const std::vector<std::optional<Beam>>& beams) {
+  auto rows = at::full({static_cast<std::int64_t>(beams.size()), 3}, NAN, torch::kFloat64);
+  auto row = rows.accessor<double, 2>();
+  for (std::size_t i = 0; i < beams.size(); ++i) {
+    if (!beams[i]) continue;
+    auto own = row[static_cast<std::int64_t>(i)];
+    own[0] = beams[i]->major;
+    own[1] = beams[i]->minor;
+    own[2] = beams[i]->position_angle;
+  }
+  return rows;
+}
+
+std::vector<std::optional<Beam>> beams_of_rows(const Tensor& rows) {
+  std::vector<std::optional<Beam>> beams;
+  const auto row = rows.accessor<double, 2>();
+  for (std::int64_t i = 0; i < rows.size(0); ++i)
+    beams.push_back(std::isnan(row[i][0]) ? std::nullopt : std::optional(Beam{row[i][0], row[i][1], row[i][2]}));
   return beams;
 }
 

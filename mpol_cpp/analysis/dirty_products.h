@@ -64,6 +64,12 @@ std::vector<Beam> fits_beams(const DirtyImager& imager);
 /// The same of beams that were fitted.
 std::vector<Beam> fits_beams(const std::vector<std::optional<Beam>>& fitted);
 
+/// Beams as rows that ranks can sum or gather: (nchan, 3) float64 on the CPU, axes in arcsec and position angle in radian, NaN
+/// where there is none.
+Tensor rows_of_beams(const std::vector<std::optional<Beam>>& beams);
+/// The beams of such rows.
+std::vector<std::optional<Beam>> beams_of_rows(const Tensor& rows);
+
 /// The fitted beam of each channel as dirty_products() has it, before there is an image.
 std::vector<std::optional<Beam>> dirty_beams(const GridCoords& coords, const Visibilities& visibilities,
                                              const ChannelMap& channels, Imaging imaging);

@@ -1,14 +1,12 @@
 #include <mpol_cpp/cli/run/run_data.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -386,18 +384,11 @@ std::vector<Beam> RunData::beams_of_channels() const {
   if (const auto share = share_of_rank(ranks()->rank())) {
     const auto& own = share->channels;
     const auto held = held_channels_.empty() ? visibilities_->select_channels(own) : *visibilities_;
-    const auto fitted = of(held, ChannelMap::cube(static_cast<std::int64_t>(own.size())));
-    for (std::size_t i = 0; i < own.size(); ++i)
-      beams[own[i]].copy_(fitted[i] ? at::tensor({fitted[i]->major, fitted[i]->minor, fitted[i]->position_angle}, torch::kFloat64)
-                                    : at::full({3}, NAN, torch::kFloat64));
+    const auto rows = rows_of_beams(of(held, ChannelMap::cube(static_cast<std::int64_t>(own.size()))));
+    beams.index_copy_(0, at::tensor(own, torch::kInt64), rows);
   }
   ranks()->all_reduce_sum(beams);
-  std::vector<std::optional<Beam>> all;
-  for (std::int64_t channel = 0; channel < beams.size(0); ++channel) {
-    const auto* beam = beams[channel].const_data_ptr<double>();
-    all.push_back(std::isnan(beam[0]) ? std::nullopt : std::optional(Beam{beam[0], beam[1], beam[2]}));
-  }
-  return fits_beams(all);
+  return fits_beams(beams_of_rows(beams));
 }
 
 double RunData::chi_squared_of_visibilities(const Tensor& sky) const {
