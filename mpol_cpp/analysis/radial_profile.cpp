@@ -179,7 +179,7 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
   return profile;
 }
 
-Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples) {
+Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples, double factor, double growth) {
   if (of_image.mean.dim() != 2 || of_image.mean.size(0) != 1 || of_samples.mean.dim() != 2 ||
       of_samples.mean.size(1) != of_image.mean.size(1)) {
     throw ShapeError(
@@ -188,7 +188,8 @@ Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile&
   }
   if (of_samples.mean.size(0) < 2)
     throw ValueError(fmt::format("{} samples tell no spread: take at least 2", of_samples.mean.size(0)));
-  return (of_samples.mean - of_image.mean).square().mean(0, /*keepdim=*/true).sqrt();
+  const auto differences = (of_samples.mean - of_image.mean).square().mean(0, /*keepdim=*/true).sqrt();
+  return (factor * differences).hypot(growth * of_image.mean);
 }
 
 VisibilityProfile radial_v(const Tensor& packed_cube, const GridCoords& coords, const DiscGeometry& geometry,

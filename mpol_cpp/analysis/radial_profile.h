@@ -48,13 +48,17 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
                            const RadialImageOptions& options = {});
 
 /// The error of a profile's mean from samples of the image (Bootstrap): the root mean square of what the samples' means differ by
-/// from the image's, noise and what priors take away, for each ring with the correlations that pixels have. The scatter along a
-/// ring has instead what the disc itself differs by in azimuth.
+/// from the image's, noise and what priors take away, for each ring with the correlations that pixels have, times a factor; and
+/// the root of its square and that of growth times the profile. The scatter along a ring has instead what the disc itself differs
+/// by in azimuth.
 /// @param of_image    profile of one channel
 /// @param of_samples  profile of the samples as channels, at least two, with the same rings
+/// @param factor      by how much errors are larger than samples differ (ErrorMaps::error_factor)
+/// @param growth      what data still hold of the image's shape, over the image (ErrorMaps::growth)
 /// @return            (1, nbins) float64
 /// @throws ShapeError when their shapes do not fit; ValueError for fewer than two samples
-Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples);
+Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples, double factor = 1,
+                     double growth = 0);
 
 /// Visibilities of a disc against deprojected baseline length. float64 and complex128 on the CPU.
 struct VisibilityProfile {

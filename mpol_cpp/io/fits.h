@@ -48,6 +48,8 @@ struct FitsOptions {
   TORCH_ARG(std::vector<std::string>, history) = {};
   /// ERRFACT: by how much errors are larger than samples differ from the image (ErrorMaps::error_factor). Of samples alone.
   TORCH_ARG(std::optional<double>, error_factor) = std::nullopt;
+  /// ERRGROW: what data still hold of the image's shape, over the image (ErrorMaps::growth). Of samples alone.
+  TORCH_ARG(std::optional<double>, error_growth) = std::nullopt;
 };
 
 /// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES; of samples SAMPLE, too.
@@ -86,6 +88,7 @@ struct FitsImage {
   Observation observation;
   std::vector<std::string> history;    ///< the lines of HISTORY
   std::optional<double> error_factor;  ///< of samples, as FitsOptions has it
+  std::optional<double> error_growth;  ///< the same
 };
 
 /// Reads the first image of a FITS file: 2 axes or more, RA and DEC (or L and M offsets) first, then any of frequency, channel,

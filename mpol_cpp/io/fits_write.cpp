@@ -82,6 +82,7 @@ void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coo
   if (has_samples(options)) {
     header.axis(axis_number(ImageAxis::sample), "SAMPLE", 1, 0, 1, nullptr);
     if (options.error_factor()) header.set("ERRFACT", *options.error_factor(), "of errors over differences of samples");
+    if (options.error_growth()) header.set("ERRGROW", *options.error_growth(), "what data still hold, over the image");
   }
   if (observation.rest_frequency) header.set("RESTFRQ", *observation.rest_frequency, "[Hz] rest frequency");
   header.set_if_known("SPECSYS", observation.spectral_reference, nullptr);

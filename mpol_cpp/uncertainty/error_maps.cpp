@@ -179,8 +179,8 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
     const auto refits = fits.refits.defined() ? fits.refits.select(1, channel) : Tensor();
     const auto shown = maps.image[channel].abs() > maps.error[channel];
     maps.error_factor.push_back(shortfall(image[channel], own, refits, shown, coords, beam_of()));
-    const double growth = fits.growth.defined() ? fits.growth[channel].item<double>() : 0;
-    maps.error[channel].mul_(maps.error_factor.back()).hypot_(growth * maps.image[channel]);
+    maps.growth.push_back(fits.growth.defined() ? fits.growth[channel].item<double>() : 0);
+    maps.error[channel].mul_(maps.error_factor.back()).hypot_(maps.growth.back() * maps.image[channel]);
     maps.share_below_error.push_back(share_below(maps.image[channel].abs(), maps.error[channel]));
     if (all) {
       const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
@@ -188,7 +188,7 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
       maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
       write_percentiles(differences, maps.image[channel], maps, channel);
     }
-    maps.flux_left.push_back(growth * image[channel].sum().item<double>() * coords.cell_area());
+    maps.flux_left.push_back(maps.growth.back() * image[channel].sum().item<double>() * coords.cell_area());
     maps.flux_error.push_back(std::hypot(std::sqrt(flux.square().mean().item<double>()), maps.flux_left.back()));
     maps.flux_bias.push_back(flux.mean().item<double>());
     maps.correlation_length.push_back(correlation_length(own, coords.cell_size()));

@@ -639,7 +639,7 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--folds", "5"}), "--folds"},
       {added(image, {"--tv", "cv", "--score", "sure", "--folds", "5"}), "--folds"},
       {added(image, {"--samples", "5", "--optimizer", "adam"}), "--samples"},
-      {added(image, {"--keep-samples"}), "--keep-samples"},
+      {added(image, {"--keep-samples", "--samples", "0"}), "--keep-samples"},
       {added(image, {"--mode", "continuum", "--channels-at-once", "2"}), "--channels-at-once"},
       {added(image, {"--test-structure", "circle:0,0,0.4", "--optimizer", "adam"}), "--test-structure"},
       {{"profile", "{vis}", "-o", "{out}", "--samples", "{image}"}, "--samples"},

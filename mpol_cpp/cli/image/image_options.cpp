@@ -299,7 +299,8 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--betas"}, "with --optimizer adam", [=] { return is_taken(OptimizerKind::adam); });
   options.only({"--weight-decay"}, "with --optimizer adam or sgd",
                [=] { return is_taken(OptimizerKind::adam) || is_taken(OptimizerKind::sgd); });
-  options.only({"--keep-samples"}, "with --samples N", [&] { return asks_for_samples(image); });
+  options.only({"--keep-samples"}, "where auto takes pogm, without --samples 0",
+               [&] { return image.samples != 0 && choose_optimizer(image).is_convex(); });
   options.only({"--test-structure"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--samples"}, "where auto takes pogm, or as 0",
                [&] { return image.samples == 0 || choose_optimizer(image).is_convex(); });
@@ -341,7 +342,7 @@ void declare(OptionSet& options, ImageOptions& image) {
       .flag(
           "--keep-samples", image.keep_samples,
           "Write the fits of simulated data, too: samples.fits, a plane for each, or samples_0000.fits, … of a cube's channels, "
-          "for mpol profile --samples",
+          "for mpol profile OUT",
           Record::result)
       ->group("Errors");
   options

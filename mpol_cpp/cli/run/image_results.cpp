@@ -6,6 +6,7 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/output/run_images.h>
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
@@ -93,10 +94,12 @@ void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOp
   header.history(history).planes(io::FitsPlanes::samples);
   const auto nchan = results.kept_samples.size(1);
   for (std::int64_t channel = 0; channel < nchan; ++channel) {
-    const auto name = nchan == 1 ? std::string("samples.fits") : fmt::format("samples_{:04}.fits", channel);
     if (results.frequencies.defined()) header.frequencies(results.frequencies.narrow(0, channel, 1));
-    header.error_factor(results.errors->maps.error_factor[static_cast<std::size_t>(channel)]);
-    io::write_fits(folder.staged(name), results.kept_samples.select(1, channel), results.coords, header);
+    const auto& maps = results.errors->maps;
+    const auto own = static_cast<std::size_t>(channel);
+    header.error_factor(maps.error_factor[own]).error_growth(maps.growth[own]);
+    io::write_fits(folder.staged(name_of_samples(channel, nchan)), results.kept_samples.select(1, channel), results.coords,
+                   header);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/cli/measuring/channel_beams.h>
 #include <mpol_cpp/cli/measuring/cube_files.h>
 #include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/options/figure_options.h>
@@ -178,18 +179,6 @@ std::optional<SkyCube> residual_like(const ConvolveOptions& options, const SkyCu
   }
   compare_beams(options, residual.image(), results);
   return residual;
-}
-
-/// The beams of some channels: one of all stays one.
-std::vector<Beam> beams_of(const std::vector<Beam>& beams, std::int64_t begin, std::int64_t end) {
-  if (beams.size() == 1) return beams;
-  return {beams.begin() + begin, beams.begin() + end};
-}
-
-/// What it takes to convolve a channel: the padded image, its transform and what that is multiplied by, at most twice as wide.
-double bytes_of_convolution(const GridCoords& coords) {
-  const double side = 2 * static_cast<double>(coords.npix());
-  return 4 * sizeof(double) * side * side;
 }
 
 /// Reads the image, and beside it (n, 2, npix, npix) the residual that is added where there is one.

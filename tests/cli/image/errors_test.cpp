@@ -180,19 +180,20 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto& peak = summary["channels"][0];
   CHECK(peak["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
   CHECK(peak["peak_error"].get<double>() ==
-        Approx(factor * sampled_error(of_image, of_samples)[0][ring].item<double>()).epsilon(1e-6));
-  // The error follows the factor in the file.
+        Approx(sampled_error(of_image, of_samples, factor, growth)[0][ring].item<double>()).epsilon(1e-6));
+  // The error follows what the file says.
   CHECK(samples.error_factor == Approx(factor));
-  const auto with_factor = [&](const std::string& name, double own) {
-    io::write_fits(scratch / name, samples.cube / coords.cell_area(), coords,
-                   io::FitsOptions().planes(io::FitsPlanes::samples).error_factor(own));
+  CHECK(samples.error_growth == Approx(growth));
+  const auto saying = [&](const std::string& name, const io::FitsOptions& says) {
+    io::write_fits(scratch / name, samples.cube / coords.cell_area(), coords, says);
     return profile_of(name + ".profile", {"--samples", (scratch / name).string()});
   };
-  const auto tripled = with_factor("tripled.fits", 3);
-  REQUIRE(tripled.exit_code == 0);
-  CHECK(nlohmann::json::parse(tripled.out)["channels"][0]["peak_error"].get<double>() ==
-        Approx(3 / factor * peak["peak_error"].get<double>()).epsilon(1e-6));
-  const auto wrong = with_factor("wrong.fits", 0.5);
+  const auto says = io::FitsOptions().planes(io::FitsPlanes::samples);
+  const auto other = saying("other.fits", io::FitsOptions(says).error_factor(3).error_growth(-0.5));
+  REQUIRE(other.exit_code == 0);
+  CHECK(nlohmann::json::parse(other.out)["channels"][0]["peak_error"].get<double>() ==
+        Approx(sampled_error(of_image, of_samples, 3, -0.5)[0][ring].item<double>()).epsilon(1e-6));
+  const auto wrong = saying("wrong.fits", io::FitsOptions(says).error_factor(0.5));
   CHECK(wrong.exit_code != 0);
   CHECK(wrong.err.find("ERRFACT 0.5") != std::string::npos);
   // A file of before counted its samples as channels, and knew no factor.
@@ -200,7 +201,7 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto before = profile_of("before", {"--samples", (scratch / "before.fits").string()});
   REQUIRE(before.exit_code == 0);
   CHECK(nlohmann::json::parse(before.out)["channels"][0]["peak_error"].get<double>() ==
-        Approx(peak["peak_error"].get<double>() / factor).epsilon(1e-6));
+        Approx(sampled_error(of_image, of_samples)[0][ring].item<double>()).epsilon(1e-6));
   // What is made of samples has them as they were.
   const auto seen = run_mpol_here({"convolve", (out / "samples.fits").string(), "-o", (scratch / "seen").string(), "--beam-of",
                                    (out / "dirty.fits").string()});
@@ -210,6 +211,7 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   CHECK(convolved.planes == io::FitsPlanes::samples);
   CHECK(convolved.cube.size(0) == 6);
   CHECK(convolved.error_factor == samples.error_factor);
+  CHECK(convolved.error_growth == samples.error_growth);
   const auto scattered = profile_of("scattered", {});
   REQUIRE(scattered.exit_code == 0);
   CHECK(nlohmann::json::parse(scattered.out)["error"] == "scatter");
@@ -228,6 +230,59 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   CHECK(number("NAXIS5  ") == 3);
   CHECK(number("CRVAL3  ") == 231e9);
   for (const auto* card : {"CTYPE3  = 'FREQ    '", "CTYPE5  = 'SAMPLE  '"}) CHECK(bytes.find(card) != std::string::npos);
+}
+
+TEST_CASE("the profile of a run is at the resolution of its beams, with the errors of its samples where it has kept them",
+          "[cli]") {
+  const Scratch scratch;
+  auto observation = small_observation(2);
+  observation["frequency"] = torch::tensor({230e9, 231e9}, torch::kFloat64);
+  const auto data = write_observation(scratch / "vis.npz", observation);
+  const auto out = scratch / "out";
+  const auto fit = sampled_run(data, out, {"--keep-samples"});
+  CHECK(fit["errors"]["samples"] == 4);
+  const auto profile_of = [&](const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"profile",  out.string(), "-o",    (scratch / name).string(), "--ring-width", "0.4",
+                                      "--radius", "1.6",        "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mpol_here(words);
+  };
+  const auto run = profile_of("profile");
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const auto summary = nlohmann::json::parse(run.out);
+  CHECK(summary["unit"] == "Jy/beam");
+  CHECK(summary["error"] == "samples");
+  const GridCoords coords(0.1, 32);
+  const auto beams = io::read_fits(out / "dirty.fits").beams;
+  const auto rings = RadialImageOptions().edges({0, 0.4, 0.8, 1.2, 1.6});
+  const auto seen = restore(map_of(out, "image.fits") / coords.cell_area(), coords, beams);
+  for (std::size_t channel = 0; channel < 2; ++channel) {
+    const auto samples = io::read_fits(out / fmt::format("samples_000{}.fits", channel));
+    const std::vector<Beam> beam{beams[beams.size() == 1 ? 0 : channel]};
+    const auto of_image = radial_i(seen.narrow(0, static_cast<std::int64_t>(channel), 1), coords, {}, rings);
+    const auto of_samples =
+        radial_i(restore(samples.cube.unsqueeze(1) / coords.cell_area(), coords, beam).squeeze(1), coords, {}, rings);
+    const auto error = sampled_error(of_image, of_samples, samples.error_factor.value(), samples.error_growth.value());
+    const auto ring = of_image.mean[0].argmax().item<std::int64_t>();
+    CHECK(summary["channels"][channel]["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
+    CHECK(summary["channels"][channel]["peak_error"].get<double>() == Approx(error[0][ring].item<double>()).epsilon(1e-6));
+  }
+  const auto second = nlohmann::json::parse(profile_of("second", {"--channels", "1"}).out);
+  REQUIRE(second["channels"].size() == 1);
+  for (const auto* number : {"peak", "peak_error", "peak_radius_arcsec"})
+    CHECK(second["channels"][0][number].get<double>() == Approx(summary["channels"][1][number].get<double>()).epsilon(1e-9));
+  CHECK(profile_of("own", {"--samples", (out / "samples_0000.fits").string()}).error_names("--samples"));
+  for (const auto* name : {"samples_0000.fits", "samples_0001.fits"}) std::filesystem::remove(out / name);
+  const auto scattered = nlohmann::json::parse(profile_of("scattered").out);
+  CHECK(scattered["error"] == "scatter");
+  CHECK(scattered["unit"] == "Jy/beam");
+  CHECK(scattered["channels"][0]["peak"] == summary["channels"][0]["peak"]);
+
+  sampled_run(data, scratch / "split", {"--split-channels"});
+  const auto split = run_mpol_here({"profile", (scratch / "split").string(), "-o", (scratch / "of_split").string()});
+  CHECK(split.exit_code != 0);
+  CHECK(split.err.find("image_0000.fits") != std::string::npos);
 }
 
 TEST_CASE("errors are sampled of convex fits alone", "[cli]") {
