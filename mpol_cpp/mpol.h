@@ -177,7 +177,9 @@
 #include <mpol_cpp/uncertainty/dirty_noise.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
+#include <mpol_cpp/uncertainty/flux_seen.h>
 #include <mpol_cpp/uncertainty/harmonic_fill.h>
+#include <mpol_cpp/uncertainty/image_growth.h>
 #include <mpol_cpp/uncertainty/structure_test.h>
 #include <mpol_cpp/visibilities/average_channels.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>

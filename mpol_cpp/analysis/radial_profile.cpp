@@ -179,7 +179,7 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
   return profile;
 }
 
-Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples, double factor, double growth) {
+Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples, double factor, const Tensor& held) {
   if (of_image.mean.dim() != 2 || of_image.mean.size(0) != 1 || of_samples.mean.dim() != 2 ||
       of_samples.mean.size(1) != of_image.mean.size(1)) {
     throw ShapeError(
@@ -189,7 +189,7 @@ Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile&
   if (of_samples.mean.size(0) < 2)
     throw ValueError(fmt::format("{} samples tell no spread: take at least 2", of_samples.mean.size(0)));
   const auto differences = (of_samples.mean - of_image.mean).square().mean(0, /*keepdim=*/true).sqrt();
-  return (factor * differences).hypot(growth * of_image.mean);
+  return held.defined() ? (factor * differences).hypot(held) : factor * differences;
 }
 
 VisibilityProfile radial_v(const Tensor& packed_cube, const GridCoords& coords, const DiscGeometry& geometry,

@@ -54,11 +54,11 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
 /// @param of_image    profile of one channel
 /// @param of_samples  profile of the samples as channels, at least two, with the same rings
 /// @param factor      by how much errors are larger than samples differ (ErrorMaps::error_factor)
-/// @param growth      what data still hold of the image's shape, over the image (ErrorMaps::growth)
+/// @param held        (1, nbins), what data still hold of the image's shape (ImageGrowth) in these rings; undefined: nothing
 /// @return            (1, nbins) float64
 /// @throws ShapeError when their shapes do not fit; ValueError for fewer than two samples
 Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples, double factor = 1,
-                     double growth = 0);
+                     const Tensor& held = {});
 
 /// Visibilities of a disc against deprojected baseline length. float64 and complex128 on the CPU.
 struct VisibilityProfile {

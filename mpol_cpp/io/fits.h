@@ -50,6 +50,8 @@ struct FitsOptions {
   TORCH_ARG(std::optional<double>, error_factor) = std::nullopt;
   /// ERRGROW: what data still hold of the image's shape, over the image (ErrorMaps::growth). Of samples alone.
   TORCH_ARG(std::optional<double>, error_growth) = std::nullopt;
+  /// ERRWIDTH: of the Gaussian that the image is smoothed by for that, arcsec (ErrorMaps::growth_width). Of samples alone.
+  TORCH_ARG(std::optional<double>, growth_width) = std::nullopt;
 };
 
 /// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES; of samples SAMPLE, too.
@@ -89,6 +91,7 @@ struct FitsImage {
   std::vector<std::string> history;    ///< the lines of HISTORY
   std::optional<double> error_factor;  ///< of samples, as FitsOptions has it
   std::optional<double> error_growth;  ///< the same
+  std::optional<double> growth_width;  ///< the same
 };
 
 /// Reads the first image of a FITS file: 2 axes or more, RA and DEC (or L and M offsets) first, then any of frequency, channel,

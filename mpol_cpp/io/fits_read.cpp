@@ -312,6 +312,7 @@ void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, co
   image.history = header.history();
   image.error_factor = header.number("ERRFACT");
   image.error_growth = header.number("ERRGROW");
+  image.growth_width = header.number("ERRWIDTH");
   forget_unknown_center(observation, image.history);
   const auto major = header.number("BMAJ"), minor = header.number("BMIN");
   if (major && minor) image.beams = {{*major * 3600, *minor * 3600, header.number("BPA").value_or(0) * units::degree}};

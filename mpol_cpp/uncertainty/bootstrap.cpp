@@ -6,6 +6,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -57,12 +58,32 @@ class SimulatedFits {
   const Tensor& slope() const { return slope_; }
 
   /// BootstrapSamples::growth of the fitted image.
-  Tensor growth() {
-    const auto sky = model_->smoothed(fitted_), moved = slope_ - slope_at(at::zeros_like(fitted_));
-    const auto along = [&](const Tensor& slope) { return (sky * slope).sum({-2, -1}, false, torch::kFloat64)[0]; };
-    const auto curvature = along(moved);
-    const auto left = at::where(curvature > 0, -along(slope_) / curvature, at::zeros_like(curvature));
-    return left.to(torch::kCPU);
+  ImageGrowth growth() {
+    const auto& coords = model_->coords();
+    const auto sky = model_->smoothed(fitted_);
+    const auto empty = slope_at_sky(at::zeros_like(sky));
+    ImageGrowth growth;
+    Tensor most;  // flux that data still hold
+    for (const double width : growth_widths(coords)) {
+      const auto smoothed = smoothed_to(sky, coords, width);
+      const auto over = [&](const Tensor& slope) {
+        return (smoothed * slope).sum({-2, -1}, false, torch::kFloat64)[0].to(torch::kCPU);
+      };
+      const auto curvature = over(slope_at_sky(smoothed) - empty);
+      const auto share = at::where(curvature > 0, -over(slope_) / curvature, at::zeros_like(curvature));
+      const auto flux = share * smoothed.sum({-2, -1}, false, torch::kFloat64)[0].to(torch::kCPU);
+      const auto widths = at::full_like(share, width);
+      if (width == 0) {
+        growth = {share, widths};
+        most = flux;
+        continue;
+      }
+      const auto noise = options_.noise_factor() / (curvature * objective_.normalizer()).sqrt();
+      const auto takes = (flux.abs() > most.abs()).logical_and(share.abs() > significant * noise);
+      growth = {at::where(takes, share, growth.share), at::where(takes, widths, growth.width)};
+      most = at::where(takes, flux, most);
+    }
+    return growth;
   }
 
   /// Fits data of the fitted image and other noise. @return its base pixels
@@ -79,6 +100,7 @@ class SimulatedFits {
 
  private:
   static constexpr std::int64_t first_of_refits = std::int64_t{1} << 32;  // number of their noise, whatever that of samples
+  static constexpr double significant = 2;                                // standard deviations, of growth at a width
 
   Likelihood& likelihood() const { return objective_.likelihood(); }
 
@@ -102,8 +124,9 @@ class SimulatedFits {
     curvatures_ = pogm.curvatures();
   }
 
-  Tensor slope_at(const Tensor& images) {
-    const auto sky = model_->smoothed(images);
+  Tensor slope_at(const Tensor& images) { return slope_at_sky(model_->smoothed(images)); }
+
+  Tensor slope_at_sky(const Tensor& sky) {
     auto slope = at::empty_like(sky);
     auto slope_of_model = slope.view(model_->base().sizes());
     likelihood().value_and_gradient(sky.view(model_->base().sizes()), slope_of_model, Accumulate::overwrite);

@@ -10,6 +10,7 @@
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>
+#include <mpol_cpp/uncertainty/image_growth.h>
 
 namespace mpol {
 
@@ -37,10 +38,11 @@ struct BootstrapSamples {
   /// (refits, …): fits to simulated data of the first samples, as those are of the fitted image. An image that a fit has smoothed
   /// loses less in the next one: by how much less tells how far the samples' errors fall short (error_maps).
   Tensor refits;
-  /// (nchan) float64: by which share of itself the image would grow if data alone said how bright its shape is, <x, b - T x>/<x,
-  /// T x> for chi^2 = x^T T x - 2 b^T x + c: what the priors keep back of it, which samples do not show where noise makes up for
-  /// it.
-  Tensor growth;
+  /// What data still hold of the fitted image: of the widths of growth_widths() that where most flux is, if the width is 0 or the
+  /// growth is more than twice what noise alone makes it.
+  ImageGrowth growth = {};
+  /// What flux_seen() says of the fitted image, where the caller puts it there; else undefined.
+  Tensor seen = {};
 };
 
 /// Images that the same fit makes of other data: of the fitted image itself, observed with the same baselines and noise of the

@@ -155,6 +155,9 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
   maps.image = beams.empty() ? image : restore(image, coords, beams);
   maps.error = at::empty_like(maps.image);
   const bool all = which == MapsOfErrors::all;
+  const auto number_of = [](const Tensor& numbers, std::int64_t channel, double otherwise) {
+    return numbers.defined() ? numbers[channel].item<double>() : otherwise;
+  };
   if (all) {
     for (auto* map : {&maps.mean, &maps.spread, &maps.lower, &maps.upper}) *map = at::empty_like(maps.image);
   }
@@ -179,8 +182,12 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
     const auto refits = fits.refits.defined() ? fits.refits.select(1, channel) : Tensor();
     const auto shown = maps.image[channel].abs() > maps.error[channel];
     maps.error_factor.push_back(shortfall(image[channel], own, refits, shown, coords, beam_of()));
-    maps.growth.push_back(fits.growth.defined() ? fits.growth[channel].item<double>() : 0);
-    maps.error[channel].mul_(maps.error_factor.back()).hypot_(maps.growth.back() * maps.image[channel]);
+    maps.growth.push_back(number_of(fits.growth.share, channel, 0));
+    maps.growth_width.push_back(number_of(fits.growth.width, channel, 0));
+    const auto held = fits.growth.of_channel(channel, image[channel], coords);
+    maps.error[channel]
+        .mul_(maps.error_factor.back())
+        .hypot_(beams.empty() ? held : restore(held.unsqueeze(0), coords, beam_of())[0]);
     maps.share_below_error.push_back(share_below(maps.image[channel].abs(), maps.error[channel]));
     if (all) {
       const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
@@ -188,8 +195,11 @@ ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const Grid
       maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
       write_percentiles(differences, maps.image[channel], maps, channel);
     }
-    maps.flux_left.push_back(maps.growth.back() * image[channel].sum().item<double>() * coords.cell_area());
-    maps.flux_error.push_back(std::hypot(std::sqrt(flux.square().mean().item<double>()), maps.flux_left.back()));
+    maps.flux_left.push_back(held.sum().item<double>() * coords.cell_area());
+    const double unseen = 1 - number_of(fits.seen, channel, 1);
+    maps.flux_unseen.push_back(unseen * unseen * image[channel].sum().item<double>() * coords.cell_area());
+    maps.flux_error.push_back(
+        std::hypot(std::sqrt(flux.square().mean().item<double>()), maps.flux_left.back(), maps.flux_unseen.back()));
     maps.flux_bias.push_back(flux.mean().item<double>());
     maps.correlation_length.push_back(correlation_length(own, coords.cell_size()));
   }

@@ -19,17 +19,18 @@ struct ErrorMaps {
   Tensor image;  ///< the fitted one
   /// Root mean square of sample minus image: noise, and what the priors take away; at the resolution of beams the larger of a
   /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain;
-  /// times error_factor; and the root of its square and that of growth times the image.
+  /// times error_factor; and the root of its square and that of what data still hold of the image's shape (ImageGrowth).
   Tensor error;
   Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone; undefined where not asked for
   Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased; as mean
-  /// Error and bias of each channel's flux, Jy: the root of the samples' mean square difference and of what the data still hold
-  /// of the image's shape, squared; and the samples' mean difference.
+  /// Error and bias of each channel's flux, Jy: the root of the samples' mean square difference and of the squares of flux_left
+  /// and flux_unseen; and the samples' mean difference.
   std::vector<double> flux_error, flux_bias;
-  /// What the data still hold of the image's shape, over the image (BootstrapSamples::growth); 0 without one.
-  std::vector<double> growth;
-  /// The same of the flux, Jy: growth times it.
-  std::vector<double> flux_left;
+  std::vector<double> growth, growth_width;  ///< BootstrapSamples::growth; 0 without one
+  std::vector<double> flux_left;             ///< flux of what the data still hold of the image's shape, Jy
+  /// What the flux owes to the shape that priors give it on baselines shorter than there are, Jy: the square of the part that
+  /// none sees (flux_seen) times the flux; 0 where that is not known.
+  std::vector<double> flux_unseen;
   /// Full width at half maximum of the errors' autocorrelation at the resolution of pixels in each channel, arcsec: pixels nearer
   /// than that err together. NaN where samples do not differ.
   std::vector<double> correlation_length;
@@ -57,7 +58,8 @@ struct ErrorMaps {
   /// Calls visit(numbers) with the numbers of channels, of one kind after another.
   template <typename Visit>
   void visit_numbers(const Visit& visit) {
-    for (auto* numbers : {&flux_error, &flux_bias, &growth, &flux_left, &correlation_length, &error_factor, &share_below_error})
+    for (auto* numbers : {&flux_error, &flux_bias, &growth, &growth_width, &flux_left, &flux_unseen, &correlation_length,
+                          &error_factor, &share_below_error})
       visit(*numbers);
   }
   /// Takes in some channels of a cube that has `nchan`. @param some  has maps of the same kinds each time
@@ -71,8 +73,8 @@ enum class MapsOfErrors {
 };
 
 /// @param sky      (nchan, npix, npix), Jy/arcsec^2, sky orientation
-/// @param samples  at least two, on the CPU; refits as many as there are, or an undefined tensor; growth of
-///                 each channel, or an undefined tensor: none
+/// @param samples  at least two, on the CPU; refits as many as there are, or an undefined tensor; growth and what is seen of each
+///                 channel, or undefined tensors: none, and all
 /// @param beams    one, or one for each channel; none: at the resolution of pixels
 /// @throws ShapeError when shapes do not fit; ValueError for fewer than two samples
 ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& samples, const GridCoords& coords, const std::vector<Beam>& beams,

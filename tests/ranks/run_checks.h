@@ -84,8 +84,8 @@ inline void check_errors(const std::filesystem::path& out, const std::filesystem
   const auto ratios = (error.square().mean({1, 2}) / other.square().mean({1, 2})).sqrt();
   CHECK(ratios.min().item<double>() > 0.5);
   CHECK(ratios.max().item<double>() < 2);
-  for (const auto* key :
-       {"flux_error_jy", "flux_bias_jy", "flux_left_jy", "correlation_length_arcsec", "error_factor", "share_below_error"})
+  for (const auto* key : {"flux_error_jy", "flux_bias_jy", "flux_left_jy", "flux_unseen_jy", "growth_width_arcsec",
+                          "correlation_length_arcsec", "error_factor", "share_below_error"})
     CHECK(own["errors"][key].size() == wanted["errors"][key].size());
 }
 

@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/fourier/normal_operator.h>
+#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/uncertainty/bootstrap.h>
 
@@ -82,7 +83,8 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
   constexpr double factor = 1.5;
   const auto options =
       BootstrapOptions().samples(3).refits(2).seed(4).noise_factor(factor).tolerance(1e-9).most_iterations(20000);
-  const auto [samples, refits, growth] = Bootstrap(model.ptr(), Objective(likelihood, boot_terms()), options).sample(noise);
+  const auto [samples, refits, growth, flux_seen] =
+      Bootstrap(model.ptr(), Objective(likelihood, boot_terms()), options).sample(noise);
   REQUIRE(samples.sizes() == std::vector<std::int64_t>{3, boot_channels, 16, 16});
   for (std::uint64_t i = 0; i < 3; ++i) {
     const auto dirty = normal.apply(fitted) + factor * noise.draw(4, i);
@@ -100,15 +102,64 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
   }
   CHECK(at::equal(sky_of(model), fitted));
 
-  // chi^2 of each channel is least of all multiples of its image for that which has grown.
-  REQUIRE(growth.sizes() == std::vector<std::int64_t>{boot_channels});
-  const auto chi_squared = [&](const Tensor& times) {
-    auto gradient = torch::empty_like(fitted);
-    return likelihood->channel_values_and_gradient(fitted * times.view({-1, 1, 1}), gradient, Accumulate::overwrite);
+  // chi^2 of each channel is least where what data still hold is added, and no width of them adds more flux.
+  REQUIRE(growth.share.sizes() == std::vector<std::int64_t>{boot_channels});
+  CHECK_FALSE(flux_seen.defined());
+  const auto chi_squared = [&](const Tensor& sky) {
+    auto gradient = torch::empty_like(sky);
+    return likelihood->channel_values_and_gradient(sky, gradient, Accumulate::overwrite);
   };
-  const auto least = chi_squared(1 + growth);
-  for (const double step : {-1e-3, 1e-3}) CHECK((chi_squared(1 + growth + step) > least).all().item<bool>());
-  CHECK(growth.min().item<double>() > 0);  // which the priors have kept back
+  auto slope = torch::empty_like(fitted);  // 2 (T x - b)
+  likelihood->value_and_gradient(fitted, slope, Accumulate::overwrite);
+  auto grown = torch::empty_like(fitted);
+  for (std::int64_t c = 0; c < boot_channels; ++c) grown[c].copy_(growth.of_channel(c, fitted[c], boot_grid));
+  const auto least = chi_squared(fitted + grown);
+  for (const double part : {0.99, 1.01}) CHECK((chi_squared(fitted + part * grown) > least).all().item<bool>());
+  for (const double width : growth_widths(boot_grid)) {
+    const auto smoothed = smoothed_to(fitted, boot_grid, width);
+    const auto moved = normal.apply(smoothed);
+    const Tensor curvature = (smoothed * moved).sum({1, 2});
+    const Tensor share = -(smoothed * slope).sum({1, 2}) / (2 * curvature);
+    const Tensor flux = share * smoothed.sum({1, 2});
+    for (std::int64_t c = 0; c < boot_channels; ++c) {
+      const bool is_chosen = growth.width[c].item<double>() == width;
+      if (is_chosen) CHECK(growth.share[c].item<double>() == Approx(share[c].item<double>()).epsilon(1e-2));
+      const bool counts = width == 0 || std::abs(share[c].item<double>()) > 2 * factor / std::sqrt(curvature[c].item<double>());
+      if (counts) CHECK(std::abs(flux[c].item<double>()) < 1.01 * std::abs(grown[c].sum().item<double>()));
+    }
+  }
+}
+
+TEST_CASE("data hold light around an image that priors have taken away", "[uncertainty]") {
+  // A faint halo around a bright point, seen by baselines of all lengths without noise: sparsity leaves the point alone.
+  const GridCoords grid(0.05, 48);
+  const auto radius = (grid.sky_x().square() + grid.sky_y().square()).sqrt().to(torch::kFloat64);
+  auto sky = (0.02 * at::exp(-(radius / 0.3).square())).expand({48, 48}).clone();
+  sky[24][24] += 1;
+  const auto scattered = random_visibilities(grid, 1, 7);
+  const auto channels = ChannelMap::cube(1);
+  const auto model = losses::predicted_visibilities(grid, sky.unsqueeze(0), scattered, channels);
+  const Visibilities data(scattered.baselines(), model, 1e6 * torch::ones_like(scattered.weights()));
+  GriddedNet net(GriddedNetOptions(grid)
+                     .base_cube(torch::full({1, 48, 48}, 0.01, torch::kFloat64))
+                     .dtype(torch::kFloat64)
+                     .pixel_mapping(nonnegative_mapping()),
+                 Smoothing::none);
+  const Objective objective(ExactLikelihood(grid, data, channels).ptr(), {terms::sparsity(3e-2)});
+  Trainer(net, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-6).epochs(5000)).fit();
+  const auto samples = Bootstrap(net.ptr(), objective, BootstrapOptions().samples(2)).sample(DirtyNoise(grid, data, channels));
+  const double missing = sky.sum().item<double>() - sky_of(net).sum().item<double>();
+  const double held = samples.growth.of_channel(0, sky_of(net)[0], grid).sum().item<double>();
+  const auto own = sky_of(net);
+  auto slope = torch::empty_like(own);  // 2 (T x - b)
+  objective.likelihood().value_and_gradient(own, slope, Accumulate::overwrite);
+  const Tensor curvature = (own * NormalOperator::of(grid, data, channels).apply(own)).sum();
+  const double as_it_stands = (-(own * slope).sum() / (2 * curvature) * own.sum()).item<double>();
+  CAPTURE(missing, held, as_it_stands, samples.growth.width[0].item<double>());
+  CHECK(samples.growth.width[0].item<double>() > 0);
+  CHECK(missing > 0);
+  CHECK(held > 2 * as_it_stands);
+  CHECK(held > 0.3 * missing);
 }
 
 TEMPLATE_TEST_CASE("samples are the same each time, whatever their number", "[uncertainty][quick]", float, double) {
@@ -125,12 +176,13 @@ TEMPLATE_TEST_CASE("samples are the same each time, whatever their number", "[un
   std::int64_t reported = 0;
   const auto options =
       BootstrapOptions().samples(4).refits(1).on_sample([&](std::int64_t number) { CHECK(number == reported++); });
-  const auto [four, refit, growth] = Bootstrap(model.ptr(), objective, options).sample(noise);
+  const auto [four, refit, growth, seen] = Bootstrap(model.ptr(), objective, options).sample(noise);
   CHECK(reported == 5);
   const auto two = Bootstrap(model.ptr(), objective, BootstrapOptions().samples(2).refits(2)).sample(noise);
   CHECK(at::equal(two.images, four.narrow(0, 0, 2)));
   CHECK(at::equal(two.refits.narrow(0, 0, 1), refit));
-  CHECK(growth.sizes() == std::vector<std::int64_t>{boot_channels});
+  CHECK(growth.share.sizes() == std::vector<std::int64_t>{boot_channels});
+  CHECK_FALSE(seen.defined());
   CHECK(four.min().template item<double>() >= 0);
   CHECK_FALSE(at::equal(four[0], four[1]));
 }

@@ -20,7 +20,7 @@ namespace {
 
 const GridCoords map_grid(0.1, 32);
 
-BootstrapSamples only(const Tensor& images) { return {images, {}, {}}; }
+BootstrapSamples only(const Tensor& images) { return {images, {}}; }
 
 }  // namespace
 
@@ -86,22 +86,31 @@ TEST_CASE("errors are larger by as much as samples differ more from the image th
   CHECK(relative_error(maps.error[0], maps.error_factor[0] * plain.error[0]) < 1e-12);
   CHECK(relative_error(maps.error[1], plain.error[1]) == 0);
   CHECK(relative_error(maps.spread, plain.spread) == 0);
-  CHECK(error_maps(torch::zeros_like(sky), {samples - sky, refits - sky, {}}, map_grid, beam).error_factor[1] == 1);
+  CHECK(error_maps(torch::zeros_like(sky), {samples - sky, refits - sky}, map_grid, beam).error_factor[1] == 1);
 }
 
-TEST_CASE("errors have what data still hold of the image's shape", "[uncertainty]") {
+TEST_CASE("errors have what data still hold of the image's shape, and that of the flux what no baseline sees", "[uncertainty]") {
   const auto sky = 3 + random_image(map_grid, 2, torch::kFloat64, 3);
   const auto samples = sky + 0.3 * normal({40, 2, 32, 32}, torch::kFloat64, 5);
   const std::vector<Beam> beam = GENERATE(std::vector<Beam>{}, std::vector<Beam>{{0.5, 0.3, 0.4}});
-  const auto growth = torch::tensor({0.0, 0.2}, torch::kFloat64);
+  const double width = GENERATE(0.0, 0.8);
+  const ImageGrowth growth{torch::tensor({0.0, 0.2}, torch::kFloat64), torch::tensor({0.0, width}, torch::kFloat64)};
+  const auto seen = torch::tensor({0.75, 1.0}, torch::kFloat64);
   const auto plain = error_maps(sky, only(samples), map_grid, beam),
-             maps = error_maps(sky, {samples, {}, growth}, map_grid, beam);
+             maps = error_maps(sky, {samples, {}, growth, seen}, map_grid, beam);
   CHECK(relative_error(maps.error[0], plain.error[0]) == 0);
-  CHECK(relative_error(maps.error[1], (plain.error[1].square() + (0.2 * maps.image[1]).square()).sqrt()) < 1e-12);
+  const auto held = 0.2 * smoothed_to(sky.narrow(0, 1, 1), map_grid, width);
+  const auto shown = beam.empty() ? held : restore(held, map_grid, beam);
+  CHECK(relative_error(maps.error[1], (plain.error[1].square() + shown[0].square()).sqrt()) < 1e-12);
   const auto flux = (sky.sum({1, 2}) * map_grid.cell_area()).contiguous();
   CHECK(maps.flux_left[0] == 0);
-  CHECK(maps.flux_left[1] == Approx(0.2 * flux[1].item<double>()));
-  CHECK(maps.flux_error[0] == plain.flux_error[0]);
+  CHECK(maps.flux_left[1] == Approx(held.sum().item<double>() * map_grid.cell_area()));
+  CHECK(maps.growth == std::vector<double>{0, 0.2});
+  CHECK(maps.growth_width == std::vector<double>{0, width});
+  CHECK(maps.flux_unseen[0] == Approx(flux[0].item<double>() / 16));
+  CHECK(maps.flux_unseen[1] == 0);
+  CHECK(plain.flux_unseen == std::vector<double>{0, 0});
+  CHECK(maps.flux_error[0] == Approx(std::hypot(plain.flux_error[0], maps.flux_unseen[0])));
   CHECK(maps.flux_error[1] == Approx(std::hypot(plain.flux_error[1], maps.flux_left[1])));
   CHECK(relative_error(maps.spread, plain.spread) == 0);
   CHECK(maps.error_factor == plain.error_factor);

@@ -12,6 +12,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/plot/figures/error_figure.h>
+#include <mpol_cpp/uncertainty/flux_seen.h>
 
 namespace mpol::cli {
 namespace {
@@ -60,7 +61,9 @@ SampledErrors sample_errors(const ImageOptions& options, const FitData& data, Gr
   how.seed(how.seed() + (static_cast<std::uint64_t>(first_channel) << 32U));
   if (is_usual) how.most_iterations(std::max(epochs, fewest_iterations));
   const auto noise = noise_of(data, is_usual ? NoiseDraws::of_cells : NoiseDraws::of_samples);
-  return {Bootstrap(model.ptr(), objective, how).sample(noise), noise_factor, is_usual};
+  SampledErrors errors{Bootstrap(model.ptr(), objective, how).sample(noise), noise_factor, is_usual};
+  errors.samples.seen = flux_seen(data.coords(), model->make_sky(), data.visibilities, data.channels);
+  return errors;
 }
 
 ErrorMaps SampledErrors::maps(const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams) const {
@@ -74,7 +77,9 @@ ErrorSummary summary_of(const MappedErrors& errors) {
           .flux_error = maps.flux_error,
           .flux_bias = maps.flux_bias,
           .flux_left = maps.flux_left,
+          .flux_unseen = maps.flux_unseen,
           .correlation_length = maps.correlation_length,
+          .growth_width = maps.growth_width,
           .error_factor = maps.error_factor,
           .share_below_error = maps.share_below_error};
 }

@@ -121,10 +121,16 @@ Json parts_of(const ImageSummary& summary) {
 }
 
 Json errors_of(const ErrorSummary& errors) {
-  return {{"samples", errors.samples},           {"noise_factor", errors.noise_factor},
-          {"flux_error_jy", errors.flux_error},  {"flux_bias_jy", errors.flux_bias},
-          {"flux_left_jy", errors.flux_left},    {"correlation_length_arcsec", errors.correlation_length},
-          {"error_factor", errors.error_factor}, {"share_below_error", errors.share_below_error}};
+  return {{"samples", errors.samples},
+          {"noise_factor", errors.noise_factor},
+          {"flux_error_jy", errors.flux_error},
+          {"flux_bias_jy", errors.flux_bias},
+          {"flux_left_jy", errors.flux_left},
+          {"flux_unseen_jy", errors.flux_unseen},
+          {"growth_width_arcsec", errors.growth_width},
+          {"correlation_length_arcsec", errors.correlation_length},
+          {"error_factor", errors.error_factor},
+          {"share_below_error", errors.share_below_error}};
 }
 
 Json structures_of(const std::vector<StructureSummary>& structures) {
@@ -147,17 +153,19 @@ Json structures_of(const std::vector<StructureSummary>& structures) {
   return all;
 }
 
-/// The error of the flux of all channels together: what priors keep back adds up, the rest is independent.
+/// The error of the flux of all channels together: what priors keep back, and what no baseline sees, adds up, the rest is
+/// independent.
 std::string flux_error_words(const ImageSummary& summary) {
   if (!summary.errors) return {};
   const auto& errors = *summary.errors;
-  double squares = 0, left = 0;
+  double squares = 0, left = 0, unseen = 0;
   for (std::size_t channel = 0; channel < errors.flux_error.size(); ++channel) {
-    const double own = errors.flux_left[channel];
+    const double own = std::hypot(errors.flux_left[channel], errors.flux_unseen[channel]);
     squares += errors.flux_error[channel] * errors.flux_error[channel] - own * own;
-    left += own;
+    left += errors.flux_left[channel];
+    unseen += errors.flux_unseen[channel];
   }
-  return fmt::format(" +- {:.2g} Jy", std::hypot(std::sqrt(std::max(squares, 0.0)), left));
+  return fmt::format(" +- {:.2g} Jy", std::hypot(std::sqrt(std::max(squares, 0.0)), left, unseen));
 }
 
 /// The residual of the channel that is fitted worst.

@@ -62,8 +62,9 @@ struct ErrorSummary {
   std::int64_t samples = 0;
   double noise_factor = 1;         ///< by which the noise is larger than the weights say
   std::vector<double> flux_error;  ///< Jy, per channel
-  std::vector<double> flux_bias, flux_left, correlation_length;
-  std::vector<double> error_factor;       ///< by which the error map is larger than the samples differ, per channel
+  std::vector<double> flux_bias, flux_left, flux_unseen, correlation_length;
+  std::vector<double> growth_width;  ///< of the Gaussian at which data hold flux_left, arcsec, per channel; 0: the image itself
+  std::vector<double> error_factor;  ///< by which the error map is larger than the samples differ, per channel
   std::vector<double> share_below_error;  ///< of the flux, per channel
 };
 

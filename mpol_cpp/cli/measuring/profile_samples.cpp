@@ -4,26 +4,37 @@
 #include <limits>
 #include <optional>
 
+#include <ATen/ops/tensor.h>
+
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/images/restore.h>
+#include <mpol_cpp/uncertainty/image_growth.h>
 
 namespace mpol::cli {
 namespace {
 
-/// What a header says of the errors, or what is taken where it says nothing. @param least  that it may be
-double number_in_header(const std::optional<double>& written, const char* card, double least, double otherwise,
+struct Limits {
+  double least, most;
+};
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr Limits any_number{-infinite, infinite};
+
+/// What a header says of the errors, or what is taken where it says nothing.
+double number_in_header(const std::optional<double>& written, const char* card, Limits limits, double otherwise,
                         const std::string& file, const std::string& option) {
   const double number = written.value_or(otherwise);
-  if (number >= least && std::isfinite(number)) return number;
-  throw UsageError(error_text(option, file, fmt::format("has {} {}: it must be finite, {} or more", card, number, least),
+  if (number >= limits.least && number <= limits.most && std::isfinite(number)) return number;
+  throw UsageError(error_text(option, file,
+                              fmt::format("has {} {}: it must be between {} and {}", card, number, limits.least, limits.most),
                               "take the file of --keep-samples"));
 }
 
 }  // namespace
 
-Tensor error_by_samples(const std::filesystem::path& path, const ProfileOfImage& image, const BrightnessProfile& channel,
-                        const std::vector<Beam>& beams) {
+Tensor error_by_samples(const std::filesystem::path& path, const ProfileOfImage& image, const Tensor& sky,
+                        const BrightnessProfile& channel, const std::vector<Beam>& beams) {
   const auto file = path.string();
   const auto samples = read_sky_image(path, image.option, SkyUnit::as_written);
   if (samples.coords != image.coords || samples.unit != image.unit) {
@@ -36,13 +47,18 @@ Tensor error_by_samples(const std::filesystem::path& path, const ProfileOfImage&
   if (samples.cube.size(0) < 2) {
     throw UsageError(error_text(image.option, file, "has one plane, which tells no spread", "take the file of --keep-samples"));
   }
-  const double factor = number_in_header(samples.header.error_factor(), "ERRFACT", 1, 1, file, image.option);
-  const double growth =
-      number_in_header(samples.header.error_growth(), "ERRGROW", std::numeric_limits<double>::lowest(), 0, file, image.option);
-  const auto seen = beams.empty()
-                        ? samples.cube
-                        : restore(samples.cube.unsqueeze(1) / samples.coords.cell_area(), samples.coords, beams).squeeze(1);
-  return sampled_error(channel, radial_i(seen, image.coords, image.geometry, image.how), factor, growth);
+  const double factor = number_in_header(samples.header.error_factor(), "ERRFACT", {1, infinite}, 1, file, image.option);
+  const auto& header = samples.header;
+  const double field = image.coords.cell_size() * static_cast<double>(image.coords.npix());
+  const ImageGrowth growth{at::tensor({number_in_header(header.error_growth(), "ERRGROW", any_number, 0, file, image.option)}),
+                           at::tensor({number_in_header(header.growth_width(), "ERRWIDTH", {0, field}, 0, file, image.option)})};
+  const auto profile_of = [&](const Tensor& planes) {
+    const auto seen =
+        beams.empty() ? planes : restore(planes.unsqueeze(1) / image.coords.cell_area(), image.coords, beams).squeeze(1);
+    return radial_i(seen, image.coords, image.geometry, image.how);
+  };
+  return sampled_error(channel, profile_of(samples.cube), factor,
+                       profile_of(growth.of_channel(0, sky[0], image.coords).unsqueeze(0)).mean);
 }
 
 }  // namespace mpol::cli

@@ -21,10 +21,11 @@ struct ProfileOfImage {
 
 /// The error of a channel's profile by fits of simulated data of a file (`mpol image --keep-samples`): how their profiles differ
 /// from the image's, by the factor and with the growth of its header.
-/// @param channel  one of the profile's  @param beams  that image and samples are restored to; none: they are as in their files
+/// @param sky  (1, npix, npix), the channel as in its file  @param channel  its profile
+/// @param beams  that image and samples are restored to; none: they are as in their files
 /// @return (1, nbins) float64
 /// @throws UsageError for a file that does not go with the image
-Tensor error_by_samples(const std::filesystem::path& file, const ProfileOfImage& image, const BrightnessProfile& channel,
-                        const std::vector<Beam>& beams);
+Tensor error_by_samples(const std::filesystem::path& file, const ProfileOfImage& image, const Tensor& sky,
+                        const BrightnessProfile& channel, const std::vector<Beam>& beams);
 
 }  // namespace mpol::cli

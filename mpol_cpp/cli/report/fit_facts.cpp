@@ -155,7 +155,8 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   facts.of_cells = data.imaging == Imaging::cells;
   if (!dirty.model.q.empty() && facts.flux > 0 && sign == PixelSign::positive) {
     facts.shortest = dirty.model.q.front();
-    facts.flux_seen = dirty.model.amplitude.front() / facts.flux;
+    const auto& amplitude = dirty.model.amplitude;
+    facts.flux_seen = *std::max_element(amplitude.begin(), amplitude.end()) / facts.flux;
   }
   return facts;
 }

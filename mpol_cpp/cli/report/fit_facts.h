@@ -58,7 +58,7 @@ struct FitFacts {
   std::optional<LengthSlope> lengths;  ///< how the data exceed the model with the length of their baselines
   bool slope_of_channels = false;      ///< these are the data's channels, not their windows or files
   bool of_cells = false;               ///< these are of cell averages, which an image follows more closely than samples
-  double flux_seen = 1;                ///< amplitude of the model on the shortest baselines over its flux
+  double flux_seen = 1;                ///< largest amplitude of the model over its flux
   double shortest = 0;                 ///< their mean length, wavelengths
 
   NoiseModel::Kind noise = NoiseModel::Kind::gaussian;  ///< that the fit took for the data's

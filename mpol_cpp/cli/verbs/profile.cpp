@@ -110,7 +110,7 @@ struct ProfileSource {
   std::vector<std::int64_t> channels;  // of the file, in this order; empty: all
   std::vector<Beam> beams;             // of a run: what the image is restored to, one or one for each of the channels
 
-  /// Of a run whose beams are known the unit of what is restored, else that of the file.
+  /// The unit of what is restored, of a run whose beams are known, else that of the file.
   std::string unit() const { return beams.empty() ? cube.image().unit : "Jy/beam"; }
   /// The largest beam, over which neighbouring pixels are alike; 0 without beams.
   double correlated_area() const {
@@ -154,7 +154,7 @@ std::string csv(const BrightnessProfile& profile) {
 
 /// Puts the samples' errors in the place of the scatter's, of --samples or where a run has kept them.
 /// @return whether there are any
-bool take_sampled_errors(const ProfileOptions& options, const ProfileSource& source, const RadialImageOptions& how,
+bool take_sampled_errors(const ProfileOptions& options, ProfileSource& source, const RadialImageOptions& how,
                          BrightnessProfile& profile) {
   const auto nchan = profile.mean.size(0);
   if (!options.run && options.samples.empty()) return false;
@@ -175,8 +175,8 @@ bool take_sampled_errors(const ProfileOptions& options, const ProfileSource& sou
     stop_if_requested();
     auto own = profile;
     own.mean = profile.mean.narrow(0, channel, 1);
-    profile.error[channel].copy_(
-        error_by_samples(file_of(channel), of_image, own, beams_of(source.beams, channel, channel + 1))[0]);
+    profile.error[channel].copy_(error_by_samples(file_of(channel), of_image, source.cube.read(channel, channel + 1), own,
+                                                  beams_of(source.beams, channel, channel + 1))[0]);
   }
   return true;
 }

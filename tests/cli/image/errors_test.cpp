@@ -13,6 +13,7 @@
 #include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/uncertainty/image_growth.h>
 
 #include "compare.h"
 #include "observation.h"
@@ -64,9 +65,16 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
   const auto numbers = [](const nlohmann::json& values) {
     return torch::tensor(values.get<std::vector<double>>(), torch::kFloat64);
   };
-  const Tensor growth = numbers(summary["errors"]["flux_left_jy"]) / numbers(summary["flux_jy"]);
   const Tensor of_samples = factor.view({2, 1, 1}) * error_around(squares, coords, error.beams);
-  CHECK(relative_error(error.cube, (of_samples.square() + (growth.view({2, 1, 1}) * image).square()).sqrt()) < 1e-4);
+  auto held = torch::empty_like(image);
+  for (std::int64_t channel = 0; channel < 2; ++channel) {
+    const double width = summary["errors"]["growth_width_arcsec"][static_cast<std::size_t>(channel)];
+    const auto smoothed = smoothed_to(map_of(out, "image.fits").narrow(0, channel, 1) / coords.cell_area(), coords, width);
+    const auto flux = numbers(summary["errors"]["flux_left_jy"])[channel] / (smoothed.sum() * coords.cell_area());
+    const std::vector<Beam> beam{error.beams[static_cast<std::size_t>(channel)]};
+    held[channel].copy_(restore(flux * smoothed, coords, beam)[0]);
+  }
+  CHECK(relative_error(error.cube, (of_samples.square() + held.square()).sqrt()) < 1e-4);
   CHECK((map_of(out, "lower.fits") <= map_of(out, "upper.fits")).all().item<bool>());
   CHECK(error.cube.max().item<double>() > 0);
   CHECK(read_png(out / "errors.png").width == 3 * 620);
@@ -77,6 +85,8 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
   for (std::size_t channel = 0; channel < 2; ++channel) {
     const double flux_error = errors["flux_error_jy"][channel], bias = errors["flux_bias_jy"][channel];
     CHECK(flux_error >= std::hypot(bias, errors["flux_left_jy"][channel].get<double>()));
+    CHECK(flux_error >= errors["flux_unseen_jy"][channel].get<double>());
+    CHECK(errors["flux_unseen_jy"][channel].get<double>() >= 0);
     CHECK(flux_error < summary["flux_jy"][channel].get<double>());
     CHECK(errors["correlation_length_arcsec"][channel].get<double>() > 0.1);
   }
@@ -151,7 +161,6 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto out = scratch / "out";
   const auto fit = sampled_run(data, out, {"--samples", "6", "--keep-samples"});
   const double factor = fit["errors"]["error_factor"][0];
-  const double growth = fit["errors"]["flux_left_jy"][0].get<double>() / fit["flux_jy"][0].get<double>();
   const auto samples = io::read_fits(out / "samples.fits"), error = io::read_fits(out / "error.fits");
   REQUIRE(samples.cube.size(0) == 6);
   CHECK(samples.planes == io::FitsPlanes::samples);
@@ -160,7 +169,12 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto image = map_of(out, "image.fits");
   const auto differences = restore((samples.cube - image).unsqueeze(1) / coords.cell_area(), coords, error.beams);
   const Tensor scatter = factor * error_around(differences.square().mean(0), coords, error.beams);
-  const auto left = growth * restore(image / coords.cell_area(), coords, error.beams);
+  const ImageGrowth growth{torch::tensor({samples.error_growth.value()}, torch::kFloat64),
+                           torch::tensor({samples.growth_width.value()}, torch::kFloat64)};
+  const auto held = growth.of_channel(0, image[0], coords).unsqueeze(0);
+  CHECK(held.sum().item<double>() == Approx(fit["errors"]["flux_left_jy"][0].get<double>()).epsilon(1e-4));
+  CHECK(samples.growth_width == Approx(fit["errors"]["growth_width_arcsec"][0].get<double>()));
+  const auto left = restore(held / coords.cell_area(), coords, error.beams);
   CHECK(relative_error(error.cube, (scatter.square() + left.square()).sqrt()) < 1e-3);
 
   const auto profile_of = [&](const std::string& name, const std::vector<std::string>& more) {
@@ -180,10 +194,10 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto& peak = summary["channels"][0];
   CHECK(peak["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
   CHECK(peak["peak_error"].get<double>() ==
-        Approx(sampled_error(of_image, of_samples, factor, growth)[0][ring].item<double>()).epsilon(1e-6));
+        Approx(sampled_error(of_image, of_samples, factor, radial_i(held, coords, {}, rings).mean)[0][ring].item<double>())
+            .epsilon(1e-5));
   // The error follows what the file says.
   CHECK(samples.error_factor == Approx(factor));
-  CHECK(samples.error_growth == Approx(growth));
   const auto saying = [&](const std::string& name, const io::FitsOptions& says) {
     io::write_fits(scratch / name, samples.cube / coords.cell_area(), coords, says);
     return profile_of(name + ".profile", {"--samples", (scratch / name).string()});
@@ -192,7 +206,7 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto other = saying("other.fits", io::FitsOptions(says).error_factor(3).error_growth(-0.5));
   REQUIRE(other.exit_code == 0);
   CHECK(nlohmann::json::parse(other.out)["channels"][0]["peak_error"].get<double>() ==
-        Approx(sampled_error(of_image, of_samples, 3, -0.5)[0][ring].item<double>()).epsilon(1e-6));
+        Approx(sampled_error(of_image, of_samples, 3, -0.5 * of_image.mean)[0][ring].item<double>()).epsilon(1e-6));
   const auto wrong = saying("wrong.fits", io::FitsOptions(says).error_factor(0.5));
   CHECK(wrong.exit_code != 0);
   CHECK(wrong.err.find("ERRFACT 0.5") != std::string::npos);
@@ -263,7 +277,11 @@ TEST_CASE("the profile of a run is at the resolution of its beams, with the erro
     const auto of_image = radial_i(seen.narrow(0, static_cast<std::int64_t>(channel), 1), coords, {}, rings);
     const auto of_samples =
         radial_i(restore(samples.cube.unsqueeze(1) / coords.cell_area(), coords, beam).squeeze(1), coords, {}, rings);
-    const auto error = sampled_error(of_image, of_samples, samples.error_factor.value(), samples.error_growth.value());
+    const ImageGrowth growth{torch::tensor({samples.error_growth.value()}, torch::kFloat64),
+                             torch::tensor({samples.growth_width.value()}, torch::kFloat64)};
+    const auto sky = map_of(out, "image.fits")[static_cast<std::int64_t>(channel)] / coords.cell_area();
+    const auto held = restore(growth.of_channel(0, sky, coords).unsqueeze(0), coords, beam);
+    const auto error = sampled_error(of_image, of_samples, samples.error_factor.value(), radial_i(held, coords, {}, rings).mean);
     const auto ring = of_image.mean[0].argmax().item<std::int64_t>();
     CHECK(summary["channels"][channel]["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
     CHECK(summary["channels"][channel]["peak_error"].get<double>() == Approx(error[0][ring].item<double>()).epsilon(1e-6));
