@@ -205,11 +205,10 @@ std::optional<Finding> structure_left(const FitFacts& facts) {
   const double peak = facts.residual_peak / excess(facts);
   if (!facts.settled || !(peak > clear_peak) || residuals_are_explained(facts) || shared_errors(facts)) return std::nullopt;
   const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
-  return Finding{
-      fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,
-                  place_words(facts, facts.residual_east, facts.residual_north)),
-      "smaller LAMBDA (mpol crossval chooses them) leave less, unless it comes from calibration errors or from outside "
-      "the field"};
+  return Finding{fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,
+                             place_words(facts, facts.residual_east, facts.residual_north)),
+                 fmt::format("smaller LAMBDA ({}) leave less, unless it comes from calibration errors or from outside the field",
+                             facts.cross_validated ? "than cross-validation took" : "mpol crossval chooses them")};
 }
 
 std::optional<Finding> dimmed_by_antennas(const FitFacts& facts) {

@@ -53,6 +53,7 @@ struct FitFacts {
   ResidualStatistics residuals;        ///< data minus model in units of sigma
   std::vector<PartResiduals> parts;    ///< the same of each spectral window or file, where there are several
   double shared_noise = 1;             ///< how much more of their errors is in the image because they share them (FitNoise)
+  bool cross_validated = false;        ///< LAMBDA were
   double share_below_error = 0;        ///< of the flux, where the image is no larger than its error (ErrorMaps)
   std::optional<SpectralSlope> slope;  ///< of the data's brightness beside the image, where that is one of several frequencies
   std::optional<LengthSlope> lengths;  ///< how the data exceed the model with the length of their baselines

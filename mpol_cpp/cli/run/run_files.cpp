@@ -105,6 +105,7 @@ FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
   summary_.primary_beam = facts.primary_beam;
   facts.noise = options_.noise;
   if (summary_.noise) facts.shared_noise = summary_.noise->shared;
+  facts.cross_validated = summary_.scan.has_value();
   if (summary_.errors && !dirty.beams.empty()) facts.share_below_error = share_below_error(*summary_.errors, summary_.flux);
   facts.settled = summary_.fit.stop_reason == StopReason::converged ||
                   (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);

@@ -123,7 +123,14 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
         facts.residual_east = -1.5;
         facts.residual_north = 0.5;
       },
-      "9.0 sigma, 1.50\" West and 0.50\" North");
+      "9.0 sigma, 1.50\" West and 0.50\" North: smaller LAMBDA (mpol crossval chooses them)");
+  check_rule(
+      structure_left,
+      [](FitFacts& facts) {
+        facts.residual_peak = 9;
+        facts.cross_validated = true;
+      },
+      "smaller LAMBDA (than cross-validation took) leave less");
   check_rule(
       shared_errors, [](FitFacts& facts) { facts.shared_noise = 1.6; }, "scatters 1.60 times more than errors of single");
   check_rule(
