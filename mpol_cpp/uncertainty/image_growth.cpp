@@ -16,8 +16,11 @@ Tensor ImageGrowth::of_channel(std::int64_t channel, const Tensor& sky, const Gr
 std::vector<double> growth_widths(const GridCoords& coords) {
   constexpr double fewest_pixels = 4;
   std::vector<double> widths{0};
-  for (double pixels = static_cast<double>(coords.npix()) / 3; pixels >= fewest_pixels; pixels /= 2)
+  auto pixels = static_cast<double>(coords.npix()) / 3;
+  while (pixels >= fewest_pixels) {
     widths.push_back(pixels * coords.cell_size());
+    pixels /= 2;
+  }
   return widths;
 }
 

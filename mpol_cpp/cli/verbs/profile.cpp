@@ -129,6 +129,7 @@ std::vector<Beam> beams_of_run(const RunImages& run, const std::vector<std::int6
   }
   if (all.size() <= 1 || channels.empty()) return all;
   std::vector<Beam> beams;
+  beams.reserve(channels.size());
   for (const auto channel : channels) beams.push_back(all.at(static_cast<std::size_t>(channel)));
   return beams;
 }

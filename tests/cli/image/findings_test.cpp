@@ -123,7 +123,7 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
         facts.residual_east = -1.5;
         facts.residual_north = 0.5;
       },
-      "9.0 sigma, 1.50\" West and 0.50\" North: smaller LAMBDA (mpol crossval chooses them)");
+      "9.0 sigma, 1.50\" West and 0.50\" North of the phase centre: smaller LAMBDA (mpol crossval chooses them)");
   check_rule(
       structure_left,
       [](FitFacts& facts) {
