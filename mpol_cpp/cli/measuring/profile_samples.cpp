@@ -52,10 +52,12 @@ Tensor error_by_samples(const std::filesystem::path& path, const ProfileOfImage&
   const double field = image.coords.cell_size() * static_cast<double>(image.coords.npix());
   const ImageGrowth growth{at::tensor({number_in_header(header.error_growth(), "ERRGROW", any_number, 0, file, image.option)}),
                            at::tensor({number_in_header(header.growth_width(), "ERRWIDTH", {0, field}, 0, file, image.option)})};
-  const auto profile_of = [&](const Tensor& planes) {
-    const auto seen =
-        beams.empty() ? planes : restore(planes.unsqueeze(1) / image.coords.cell_area(), image.coords, beams).squeeze(1);
-    return radial_i(seen, image.coords, image.geometry, image.how);
+  const auto profile_of = [&](Tensor planes) {
+    for (std::int64_t plane = 0; !beams.empty() && plane < planes.size(0); ++plane) {  // one at a time takes less memory
+      auto own = planes.narrow(0, plane, 1);
+      own.copy_(restore(own / image.coords.cell_area(), image.coords, beams));
+    }
+    return radial_i(planes, image.coords, image.geometry, image.how);
   };
   return sampled_error(channel, profile_of(samples.cube), factor,
                        profile_of(growth.of_channel(0, sky[0], image.coords).unsqueeze(0)).mean);

@@ -120,8 +120,10 @@ std::optional<PartErrors> kept_errors(const std::filesystem::path& state, const 
     if (file.metadata[key] != value) return std::nullopt;
   }
   PartErrors errors;
+  const auto rows = file.tensors[rows_name];
+  if (!rows.defined() || rows.dim() != 2 || rows.size(1) != rows_of(errors).size(1)) return std::nullopt;  // of another version
   errors.maps.visit_maps([&](const char* name, Tensor& map) { map = file.tensors[name]; });
-  put_rows(file.tensors.at(rows_name), errors);
+  put_rows(rows, errors);
   return errors;
 }
 

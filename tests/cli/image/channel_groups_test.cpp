@@ -10,8 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/cli/run/part_errors.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/train/checkpoint.h>
 
 #include "observation.h"
@@ -220,6 +222,42 @@ TEST_CASE("errors of groups are those of all channels together, and are kept whi
   CHECK(numbers_of_run(scratch / "samples")["errors"]["samples"] == 6);
   for (const auto* name : {"error.fits", "std.fits", "mean.fits", "lower.fits", "upper.fits"})
     CHECK(map_of("samples", name).size(0) == 3);
+}
+
+TEST_CASE("errors that a group has kept are those that it had, and none of another version", "[cli][quick]") {
+  const Scratch scratch;
+  const mpol::cli::ImageOptions options;
+  mpol::cli::PartErrors errors;
+  double number = 1;
+  errors.maps.visit_maps([&](const char*, torch::Tensor& map) { map = torch::full({2, 4, 4}, number++, torch::kFloat64); });
+  errors.maps.visit_numbers([&](std::vector<double>& numbers) {
+    numbers = {number, -number};
+    ++number;
+  });
+  errors.noise = {{.of_samples = 1.5, .shared = 1.25}, {.of_samples = 2, .shared = 3}};
+  mpol::cli::keep_errors(scratch.path(), errors, options, 72);
+  auto kept = mpol::cli::kept_errors(scratch.path(), options, 72);
+  REQUIRE(kept);
+  std::vector<torch::Tensor> maps;
+  errors.maps.visit_maps([&](const char*, torch::Tensor& map) { maps.push_back(map); });
+  std::size_t place = 0;
+  kept->maps.visit_maps([&](const char* name, torch::Tensor& map) {
+    INFO(name);
+    CHECK(map.equal(maps[place++]));
+  });
+  std::vector<std::vector<double>> numbers;
+  errors.maps.visit_numbers([&](const std::vector<double>& own) { numbers.push_back(own); });
+  place = 0;
+  kept->maps.visit_numbers([&](const std::vector<double>& own) { CHECK(own == numbers[place++]); });
+  REQUIRE(kept->noise.size() == 2);
+  CHECK(kept->noise[1].shared == 3);
+  CHECK_FALSE(mpol::cli::kept_errors(scratch.path(), options, 86));  // of another fit
+
+  auto file = mpol::read_safetensors(scratch / "errors.safetensors");
+  auto& rows = file.tensors.at("numbers");
+  rows = rows.narrow(1, 0, rows.size(1) - 1).contiguous();
+  mpol::write_safetensors(scratch / "errors.safetensors", file.tensors, file.metadata);
+  CHECK_FALSE(mpol::cli::kept_errors(scratch.path(), options, 72));
 }
 
 TEST_CASE("a run of all channels that replaces one in groups leaves none of their states", "[cli]") {
