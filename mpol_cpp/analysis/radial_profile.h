@@ -49,8 +49,8 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
 
 /// The error of a profile's mean from samples of the image (Bootstrap): the root mean square of what the samples' means differ by
 /// from the image's, noise and what priors take away, for each ring with the correlations that pixels have, times a factor; and
-/// the root of its square and that of growth times the profile. The scatter along a ring has instead what the disc itself differs
-/// by in azimuth.
+/// the root of its square and that of what data still hold. The scatter along a ring has instead what the disc itself differs by
+/// in azimuth.
 /// @param of_image    profile of one channel
 /// @param of_samples  profile of the samples as channels, at least two, with the same rings
 /// @param factor      by how much errors are larger than samples differ (ErrorMaps::error_factor)

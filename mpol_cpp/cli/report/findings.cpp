@@ -282,8 +282,8 @@ std::optional<Finding> coarse_cells(const FitFacts& facts) {
 std::optional<Finding> flux_not_measured(const FitFacts& facts) {
   constexpr double limit = 0.75;
   if (!facts.settled || !(facts.flux_seen < limit) || nothing_stands_out(facts)) return std::nullopt;
-  return Finding{fmt::format("the shortest baselines, about {:.3g} lambda, see only {:.0f} % of the image's flux", facts.shortest,
-                             100 * facts.flux_seen),
+  return Finding{fmt::format("baselines, the shortest of about {:.3g} lambda, see only {:.0f} % of the image's flux",
+                             facts.shortest, 100 * facts.flux_seen),
                  "the rest follows from the priors: shorter baselines would measure it"};
 }
 

@@ -51,7 +51,7 @@ std::optional<Finding> flux_below_error(const FitFacts& facts);
 std::optional<Finding> haze(const FitFacts& facts);
 /// Fewer than two and a half pixels across the finest fringe.
 std::optional<Finding> coarse_cells(const FitFacts& facts);
-/// The shortest baselines see less than half of the flux.
+/// No ring of baselines sees three quarters of the flux.
 std::optional<Finding> flux_not_measured(const FitFacts& facts);
 
 /// The residuals of spectral windows or files scatter unlike each other beside what their weights say, and one unlike these.

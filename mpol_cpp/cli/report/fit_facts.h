@@ -59,8 +59,8 @@ struct FitFacts {
   std::optional<LengthSlope> lengths;  ///< how the data exceed the model with the length of their baselines
   bool slope_of_channels = false;      ///< these are the data's channels, not their windows or files
   bool of_cells = false;               ///< these are of cell averages, which an image follows more closely than samples
-  double flux_seen = 1;                ///< largest amplitude of the model over its flux
-  double shortest = 0;                 ///< their mean length, wavelengths
+  double flux_seen = 1;                ///< largest amplitude of the model in a ring of baselines, over its flux
+  double shortest = 0;                 ///< mean length of the shortest baselines, wavelengths
 
   NoiseModel::Kind noise = NoiseModel::Kind::gaussian;  ///< that the fit took for the data's
   bool settled = true;                ///< the fit is at its end; nothing is said of how one fits that is still moving

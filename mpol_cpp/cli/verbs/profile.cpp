@@ -166,10 +166,11 @@ bool take_sampled_errors(const ProfileOptions& options, ProfileSource& source, c
   }
   const auto& image = source.cube.image();
   const ProfileOfImage of_image{options.run ? "INPUT" : "--samples", image.coords, image.unit, options.geometry.geometry(), how};
+  const auto nchan_of_run = options.run ? io::FitsCube(options.run->image).nchan() : 1;
   const auto file_of = [&](std::int64_t channel) {
     if (!options.run) return options.samples;
     const auto own = source.channels.empty() ? channel : source.channels[static_cast<std::size_t>(channel)];
-    return options.run->samples(own, io::FitsCube(options.run->image).nchan());
+    return options.run->samples(own, nchan_of_run);
   };
   if (options.run && !std::filesystem::exists(file_of(0))) return false;
   for (std::int64_t channel = 0; channel < nchan; ++channel) {
