@@ -31,6 +31,13 @@ enum class FitsPlanes {
   samples,  ///< fits of one channel to simulated data: axis 5, SAMPLE 0, 1, …, behind a channel and a STOKES axis of length one
 };
 
+/// What samples do not show of the errors of the image that they are of, as far as it is known (ErrorMaps).
+struct SampleErrors {
+  std::optional<double> factor;  ///< ERRFACT: by how much errors are larger than samples differ from the image
+  std::optional<double> growth;  ///< ERRGROW: what data still hold of the image's shape, over the image
+  std::optional<double> width;   ///< ERRWIDTH: of the Gaussian that the image is smoothed by for that, arcsec
+};
+
 /// What the header says beside the grid; all of it optional.
 struct FitsOptions {
   /// What the planes of the cube are.
@@ -46,12 +53,8 @@ struct FitsOptions {
   TORCH_ARG(std::vector<Beam>, beams) = {};
   /// HISTORY lines: the command line, the configuration. Long ones are wrapped, non-ASCII characters replaced by '?'.
   TORCH_ARG(std::vector<std::string>, history) = {};
-  /// ERRFACT: by how much errors are larger than samples differ from the image (ErrorMaps::error_factor). Of samples alone.
-  TORCH_ARG(std::optional<double>, error_factor) = std::nullopt;
-  /// ERRGROW: what data still hold of the image's shape, over the image (ErrorMaps::growth). Of samples alone.
-  TORCH_ARG(std::optional<double>, error_growth) = std::nullopt;
-  /// ERRWIDTH: of the Gaussian that the image is smoothed by for that, arcsec (ErrorMaps::growth_width). Of samples alone.
-  TORCH_ARG(std::optional<double>, growth_width) = std::nullopt;
+  /// What is known of the errors, of samples alone.
+  TORCH_ARG(SampleErrors, sample_errors) = {};
 };
 
 /// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES; of samples SAMPLE, too.
@@ -88,10 +91,8 @@ struct FitsImage {
   /// Reference position, object, telescope, date, rest frequency as far as known; a position that HISTORY calls unknown, and
   /// 0, 0, which stands for that, are left out. The polarisation is that of the axis STOKES, without one Stokes I.
   Observation observation;
-  std::vector<std::string> history;    ///< the lines of HISTORY
-  std::optional<double> error_factor;  ///< of samples, as FitsOptions has it
-  std::optional<double> error_growth;  ///< the same
-  std::optional<double> growth_width;  ///< the same
+  std::vector<std::string> history;  ///< the lines of HISTORY
+  SampleErrors sample_errors;        ///< of samples
 };
 
 /// Reads the first image of a FITS file: 2 axes or more, RA and DEC (or L and M offsets) first, then any of frequency, channel,

@@ -310,9 +310,7 @@ void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, co
   if (!observation.rest_frequency) observation.rest_frequency = header.number("RESTFREQ");
   image.unit = header.text("BUNIT");
   image.history = header.history();
-  image.error_factor = header.number("ERRFACT");
-  image.error_growth = header.number("ERRGROW");
-  image.growth_width = header.number("ERRWIDTH");
+  image.sample_errors = {header.number("ERRFACT"), header.number("ERRGROW"), header.number("ERRWIDTH")};
   forget_unknown_center(observation, image.history);
   const auto major = header.number("BMAJ"), minor = header.number("BMIN");
   if (major && minor) image.beams = {{*major * 3600, *minor * 3600, header.number("BPA").value_or(0) * units::degree}};

@@ -81,9 +81,10 @@ void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coo
   write_stokes_axis(header, observation.stokes);
   if (has_samples(options)) {
     header.axis(axis_number(ImageAxis::sample), "SAMPLE", 1, 0, 1, nullptr);
-    if (options.error_factor()) header.set("ERRFACT", *options.error_factor(), "of errors over differences of samples");
-    if (options.error_growth()) header.set("ERRGROW", *options.error_growth(), "what data still hold, over the image");
-    if (options.growth_width()) header.set("ERRWIDTH", *options.growth_width(), "[arcsec] that smooths the image for that");
+    const auto& [factor, growth, width] = options.sample_errors();
+    if (factor) header.set("ERRFACT", *factor, "of errors over differences of samples");
+    if (growth) header.set("ERRGROW", *growth, "what data still hold, over the image");
+    if (width) header.set("ERRWIDTH", *width, "[arcsec] that smooths the image for that");
   }
   if (observation.rest_frequency) header.set("RESTFRQ", *observation.rest_frequency, "[Hz] rest frequency");
   header.set_if_known("SPECSYS", observation.spectral_reference, nullptr);

@@ -77,16 +77,16 @@ CallbackAction ProgressReport::show(const Progress& progress) {
 std::string ProgressReport::text(std::int64_t width) const {
   const double rate = static_cast<double>(epoch_ - first_epoch_) / std::max(seconds_ - first_seconds_, 1e-9);
   const auto end = expected_.value_or(epochs_);
-  const auto left = duration(static_cast<double>(end - epoch_) / rate);
-  const char* how = !options_.open_end() ? "" : expected_ ? "about " : "at most ";
+  const bool says_nothing = options_.open_end() && !expected_;  // how far it is, nobody knows
+  const auto time = says_nothing
+                        ? duration(seconds_ - first_seconds_) + " so far"
+                        : fmt::format("{}{} left", expected_ ? "about " : "", duration(static_cast<double>(end - epoch_) / rate));
   const auto count = !options_.open_end() ? fmt::format("{}/{}", epoch_, epochs_)
                      : expected_          ? fmt::format("{} of about {}, at most {}", epoch_, end, epochs_)
                                           : fmt::format("{} of at most {}", epoch_, epochs_);
-  const auto words =
-      fmt::format("epoch {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {}{} left", count, total_, nll_, rate, how, left);
+  const auto words = fmt::format("epoch {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {}", count, total_, nll_, rate, time);
   if (style_ != ReportStyle::bar) return words;
   const auto cells = std::min(widest_bar, width - static_cast<std::int64_t>(words.size()) - 4);
-  const bool says_nothing = options_.open_end() && !expected_;  // how far it is, nobody knows
   if (cells < smallest_bar || says_nothing)
     return words.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)));
   return bar(static_cast<double>(epoch_) / static_cast<double>(std::max<std::int64_t>(end, 1)), cells) + words;

@@ -29,11 +29,11 @@ struct ProgressReportOptions {
   /// Least seconds between two plain lines; a bar is drawn ten times a second.
   TORCH_ARG(double, line_interval) = 5.0;
   /// Whether the fit is expected to end before its epochs do, by a stop criterion: then the time left is an estimate by how fast
-  /// it converges (Progress::expected_end), and until there is one, the most it can be.
+  /// it converges (Progress::expected_end), and until there is one the time that it has taken is said.
   TORCH_ARG(bool, open_end) = false;
 };
 
-/// A callback for people: loss, steps per second and the time left: to the end, about, or at most.
+/// A callback for people: loss, steps per second and the time left, to the end or about, or taken so far.
 /// Keep it for as long as the fit runs and pass `report.callback()`; finish() (or the end of its life) ends the bar's line.
 class ProgressReport {
  public:

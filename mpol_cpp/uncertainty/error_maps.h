@@ -12,17 +12,8 @@ namespace mpol {
 
 using torch::Tensor;
 
-/// What samples of a fitted image (Bootstrap) say of its errors: maps (nchan, npix, npix) float64 on the CPU, sky orientation, at
-/// the resolution of the beams in Jy/beam, or of pixels in Jy/arcsec^2 where there are none. What data do not resolve no sample
-/// knows: errors are to be taken at the resolution of a beam.
-struct ErrorMaps {
-  Tensor image;  ///< the fitted one
-  /// Root mean square of sample minus image: noise, and what the priors take away; at the resolution of beams the larger of a
-  /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain;
-  /// times error_factor; and the root of its square and that of what data still hold of the image's shape (ImageGrowth).
-  Tensor error;
-  Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone; undefined where not asked for
-  Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased; as mean
+/// What samples of a fitted image (Bootstrap) say of the errors of each channel in numbers.
+struct ChannelErrors {
   /// Error and bias of each channel's flux, Jy: the root of the samples' mean square difference and of the squares of flux_left
   /// and flux_unseen; and the samples' mean difference.
   std::vector<double> flux_error, flux_bias;
@@ -42,6 +33,27 @@ struct ErrorMaps {
   /// have made it. Of faint images it is about what they have too much.
   std::vector<double> share_below_error;
 
+  /// Calls visit(numbers) with the numbers of channels, of one kind after another.
+  template <typename Visit>
+  void visit_numbers(const Visit& visit) {
+    for (auto* numbers : {&flux_error, &flux_bias, &growth, &growth_width, &flux_left, &flux_unseen, &correlation_length,
+                          &error_factor, &share_below_error})
+      visit(*numbers);
+  }
+};
+
+/// What they say of the image's errors: maps (nchan, npix, npix) float64 on the CPU, sky orientation, at
+/// the resolution of the beams in Jy/beam, or of pixels in Jy/arcsec^2 where there are none. What data do not resolve no sample
+/// knows: errors are to be taken at the resolution of a beam.
+struct ErrorMaps : ChannelErrors {
+  Tensor image;  ///< the fitted one
+  /// Root mean square of sample minus image: noise, and what the priors take away; at the resolution of beams the larger of a
+  /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain;
+  /// times error_factor; and the root of its square and that of what data still hold of the image's shape (ImageGrowth).
+  Tensor error;
+  Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone; undefined where not asked for
+  Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased; as mean
+
   /// image/error, 0 where nothing errs.
   Tensor signal_to_noise() const;
 
@@ -54,13 +66,6 @@ struct ErrorMaps {
     visit("spread", spread);
     visit("lower", lower);
     visit("upper", upper);
-  }
-  /// Calls visit(numbers) with the numbers of channels, of one kind after another.
-  template <typename Visit>
-  void visit_numbers(const Visit& visit) {
-    for (auto* numbers : {&flux_error, &flux_bias, &growth, &growth_width, &flux_left, &flux_unseen, &correlation_length,
-                          &error_factor, &share_below_error})
-      visit(*numbers);
   }
   /// Takes in some channels of a cube that has `nchan`. @param some  has maps of the same kinds each time
   void put_channels(ErrorMaps some, std::int64_t first, std::int64_t nchan);

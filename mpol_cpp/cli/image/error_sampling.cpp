@@ -70,19 +70,7 @@ ErrorMaps SampledErrors::maps(const Tensor& sky, const GridCoords& coords, const
   return error_maps(sky, samples, coords, beams, is_usual ? MapsOfErrors::of_error : MapsOfErrors::all);
 }
 
-ErrorSummary summary_of(const MappedErrors& errors) {
-  const auto& maps = errors.maps;
-  return {.samples = errors.samples,
-          .noise_factor = errors.noise_factor,
-          .flux_error = maps.flux_error,
-          .flux_bias = maps.flux_bias,
-          .flux_left = maps.flux_left,
-          .flux_unseen = maps.flux_unseen,
-          .correlation_length = maps.correlation_length,
-          .growth_width = maps.growth_width,
-          .error_factor = maps.error_factor,
-          .share_below_error = maps.share_below_error};
-}
+ErrorSummary summary_of(const MappedErrors& errors) { return {errors.samples, errors.noise_factor, errors.maps}; }
 
 std::vector<ErrorFile> error_files(const MappedErrors& errors) {
   const auto& maps = errors.maps;

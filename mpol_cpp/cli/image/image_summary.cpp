@@ -121,16 +121,17 @@ Json parts_of(const ImageSummary& summary) {
 }
 
 Json errors_of(const ErrorSummary& errors) {
+  const auto& channels = errors.channels;
   return {{"samples", errors.samples},
           {"noise_factor", errors.noise_factor},
-          {"flux_error_jy", errors.flux_error},
-          {"flux_bias_jy", errors.flux_bias},
-          {"flux_left_jy", errors.flux_left},
-          {"flux_unseen_jy", errors.flux_unseen},
-          {"growth_width_arcsec", errors.growth_width},
-          {"correlation_length_arcsec", errors.correlation_length},
-          {"error_factor", errors.error_factor},
-          {"share_below_error", errors.share_below_error}};
+          {"flux_error_jy", channels.flux_error},
+          {"flux_bias_jy", channels.flux_bias},
+          {"flux_left_jy", channels.flux_left},
+          {"flux_unseen_jy", channels.flux_unseen},
+          {"growth_width_arcsec", channels.growth_width},
+          {"correlation_length_arcsec", channels.correlation_length},
+          {"error_factor", channels.error_factor},
+          {"share_below_error", channels.share_below_error}};
 }
 
 Json structures_of(const std::vector<StructureSummary>& structures) {
@@ -153,19 +154,8 @@ Json structures_of(const std::vector<StructureSummary>& structures) {
   return all;
 }
 
-/// The error of the flux of all channels together: what priors keep back, and what no baseline sees, adds up, the rest is
-/// independent.
 std::string flux_error_words(const ImageSummary& summary) {
-  if (!summary.errors) return {};
-  const auto& errors = *summary.errors;
-  double squares = 0, left = 0, unseen = 0;
-  for (std::size_t channel = 0; channel < errors.flux_error.size(); ++channel) {
-    const double own = std::hypot(errors.flux_left[channel], errors.flux_unseen[channel]);
-    squares += errors.flux_error[channel] * errors.flux_error[channel] - own * own;
-    left += errors.flux_left[channel];
-    unseen += errors.flux_unseen[channel];
-  }
-  return fmt::format(" +- {:.2g} Jy", std::hypot(std::sqrt(std::max(squares, 0.0)), left, unseen));
+  return summary.errors ? fmt::format(" +- {:.2g} Jy", summary.errors->total_flux_error()) : std::string();
 }
 
 /// The residual of the channel that is fitted worst.
@@ -224,6 +214,17 @@ std::string range_words(double one, const std::vector<double>& all) {
 }
 
 }  // namespace
+
+double ErrorSummary::total_flux_error() const {
+  double squares = 0, left = 0, unseen = 0;
+  for (std::size_t channel = 0; channel < channels.flux_error.size(); ++channel) {
+    const double own = std::hypot(channels.flux_left[channel], channels.flux_unseen[channel]);
+    squares += channels.flux_error[channel] * channels.flux_error[channel] - own * own;
+    left += channels.flux_left[channel];
+    unseen += channels.flux_unseen[channel];
+  }
+  return std::hypot(std::sqrt(std::max(squares, 0.0)), left, unseen);
+}
 
 std::string noise_words(const FitNoise& noise) {
   const auto text = fmt::format("{:.3g} times what the weights say", noise.factor());

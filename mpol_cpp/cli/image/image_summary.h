@@ -16,6 +16,7 @@
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/uncertainty/error_maps.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 #include <mpol_cpp/visibilities/stokes.h>
 
@@ -60,12 +61,11 @@ struct ResidualSummary {
 /// What sampled fits say of the errors.
 struct ErrorSummary {
   std::int64_t samples = 0;
-  double noise_factor = 1;         ///< by which the noise is larger than the weights say
-  std::vector<double> flux_error;  ///< Jy, per channel
-  std::vector<double> flux_bias, flux_left, flux_unseen, correlation_length;
-  std::vector<double> growth_width;  ///< of the Gaussian at which data hold flux_left, arcsec, per channel; 0: the image itself
-  std::vector<double> error_factor;  ///< by which the error map is larger than the samples differ, per channel
-  std::vector<double> share_below_error;  ///< of the flux, per channel
+  double noise_factor = 1;  ///< by which the noise is larger than the weights say
+  ChannelErrors channels;
+
+  /// Of the flux of all channels together, Jy: what priors keep back, and what no baseline sees, adds up, the rest is independent.
+  double total_flux_error() const;
 };
 
 /// The antennas' primary beam, which the image's brightness has in it.

@@ -47,11 +47,11 @@ Tensor error_by_samples(const std::filesystem::path& path, const ProfileOfImage&
   if (samples.cube.size(0) < 2) {
     throw UsageError(error_text(image.option, file, "has one plane, which tells no spread", "take the file of --keep-samples"));
   }
-  const double factor = number_in_header(samples.header.error_factor(), "ERRFACT", {1, infinite}, 1, file, image.option);
-  const auto& header = samples.header;
+  const auto& known = samples.header.sample_errors();
+  const double factor = number_in_header(known.factor, "ERRFACT", {1, infinite}, 1, file, image.option);
   const double field = image.coords.cell_size() * static_cast<double>(image.coords.npix());
-  const ImageGrowth growth{at::tensor({number_in_header(header.error_growth(), "ERRGROW", any_number, 0, file, image.option)}),
-                           at::tensor({number_in_header(header.growth_width(), "ERRWIDTH", {0, field}, 0, file, image.option)})};
+  const ImageGrowth growth{at::tensor({number_in_header(known.growth, "ERRGROW", any_number, 0, file, image.option)}),
+                           at::tensor({number_in_header(known.width, "ERRWIDTH", {0, field}, 0, file, image.option)})};
   const auto profile_of = [&](Tensor planes) {
     for (std::int64_t plane = 0; !beams.empty() && plane < planes.size(0); ++plane) {  // one at a time takes less memory
       auto own = planes.narrow(0, plane, 1);

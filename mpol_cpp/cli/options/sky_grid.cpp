@@ -156,7 +156,7 @@ io::FitsOptions header_of(const io::FitsImage& image, const SkyOffset& center) {
   auto observation = image.observation;
   observation.center = center;
   auto header = io::FitsOptions().planes(image.planes).observation(std::move(observation)).beams(image.beams);
-  header.error_factor(image.error_factor).error_growth(image.error_growth).growth_width(image.growth_width);
+  header.sample_errors(image.sample_errors);
   if (image.frequencies.defined()) header.frequencies(image.frequencies);
   return header;
 }

@@ -42,10 +42,6 @@ std::string verdict(const ReportContent& content) {
   return text + "</ul></div>\n";
 }
 
-double total_flux_error(const ErrorSummary& errors) {
-  return std::sqrt(std::inner_product(errors.flux_error.begin(), errors.flux_error.end(), errors.flux_error.begin(), 0.0));
-}
-
 double total_flux(const ImageSummary& summary) { return std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0); }
 
 std::string lead(const ReportContent& content) {
@@ -55,7 +51,7 @@ std::string lead(const ReportContent& content) {
       "<p class=\"lead\">{} Jy{}{}, χ²/2N = {:.3f} over {} {}, the fit {} after {} epochs. Residual image: peak {:.1f} times the "
       "noise.</p>\n",
       fmt::format("{:.4g}", total_flux(summary)),
-      summary.errors ? fmt::format(" ± {:.2g} Jy", total_flux_error(*summary.errors)) : "",
+      summary.errors ? fmt::format(" ± {:.2g} Jy", summary.errors->total_flux_error()) : "",
       channels == 1 ? "" : fmt::format(" in {} channels", channels), summary.reduced_chi_squared(), summary.samples,
       summary.of_cells ? "cells" : "visibilities",
       summary.fit.stop_reason == StopReason::converged ? "converged"
@@ -145,12 +141,13 @@ std::string errors_section(const ReportContent& content) {
     text += sheet.figure(2, "The image over its error", "The image over its error.");
     text += "</div>\n";
   }
+  const auto& channels = errors.channels;
   std::vector<std::vector<std::string>> rows;
-  for (std::size_t channel = 0; channel < errors.flux_error.size(); ++channel) {
+  for (std::size_t channel = 0; channel < channels.flux_error.size(); ++channel) {
     rows.push_back({fmt::format("{}", channel), fmt::format("{:.4g}", content.summary.flux.at(channel)),
-                    fmt::format("{:.2g}", errors.flux_error[channel]), fmt::format("{:+.2g}", errors.flux_bias[channel]),
-                    fmt::format("{:.2g}", errors.correlation_length[channel]),
-                    fmt::format("{:.3g}", errors.error_factor[channel])});
+                    fmt::format("{:.2g}", channels.flux_error[channel]), fmt::format("{:+.2g}", channels.flux_bias[channel]),
+                    fmt::format("{:.2g}", channels.correlation_length[channel]),
+                    fmt::format("{:.3g}", channels.error_factor[channel])});
   }
   return html::section("Errors", text + html::table({"channel", "flux (Jy)", "its error (Jy)", "of it bias (Jy)",
                                                      "errors alike within (″)", "map over how fits differ"},

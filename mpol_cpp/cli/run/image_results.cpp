@@ -97,7 +97,7 @@ void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOp
     if (results.frequencies.defined()) header.frequencies(results.frequencies.narrow(0, channel, 1));
     const auto& maps = results.errors->maps;
     const auto own = static_cast<std::size_t>(channel);
-    header.error_factor(maps.error_factor[own]).error_growth(maps.growth[own]).growth_width(maps.growth_width[own]);
+    header.sample_errors({maps.error_factor[own], maps.growth[own], maps.growth_width[own]});
     io::write_fits(folder.staged(name_of_samples(channel, nchan)), results.kept_samples.select(1, channel), results.coords,
                    header);
   }

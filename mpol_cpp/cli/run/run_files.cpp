@@ -28,7 +28,7 @@ namespace {
 double share_below_error(const ErrorSummary& errors, const std::vector<double>& flux) {
   double below = 0, all = 0;
   for (std::size_t channel = 0; channel < flux.size(); ++channel) {
-    below += errors.share_below_error[channel] * std::abs(flux[channel]);
+    below += errors.channels.share_below_error[channel] * std::abs(flux[channel]);
     all += std::abs(flux[channel]);
   }
   return all > 0 ? below / all : 0;

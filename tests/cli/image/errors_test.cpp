@@ -97,7 +97,16 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
 
   const auto again = run_mpol_here({"image", "--config", (out / "run.toml").string(), "-o", (scratch / "again").string()});
   REQUIRE(again.exit_code == 0);
-  CHECK(again.out.find(" +- ") != std::string::npos);
+  double independent = 0, left = 0, unseen = 0;  // what priors keep back, and what no baseline sees, adds up over channels
+  for (std::size_t channel = 0; channel < 2; ++channel) {
+    const double own_left = errors["flux_left_jy"][channel], own_unseen = errors["flux_unseen_jy"][channel];
+    independent += std::pow(errors["flux_error_jy"][channel].get<double>(), 2) - own_left * own_left - own_unseen * own_unseen;
+    left += own_left;
+    unseen += own_unseen;
+  }
+  const auto total = fmt::format("{:.2g} Jy", std::sqrt(independent + left * left + unseen * unseen));
+  CHECK(again.out.find(" +- " + total) != std::string::npos);
+  CHECK(report.find(" ± " + total) != std::string::npos);
   for (const auto* name : {"error.fits", "std.fits", "mean.fits", "lower.fits", "upper.fits"})
     CHECK(same(map_of(scratch / "again", name), map_of(out, name)));
 }
@@ -169,11 +178,11 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto image = map_of(out, "image.fits");
   const auto differences = restore((samples.cube - image).unsqueeze(1) / coords.cell_area(), coords, error.beams);
   const Tensor scatter = factor * error_around(differences.square().mean(0), coords, error.beams);
-  const ImageGrowth growth{torch::tensor({samples.error_growth.value()}, torch::kFloat64),
-                           torch::tensor({samples.growth_width.value()}, torch::kFloat64)};
+  const ImageGrowth growth{torch::tensor({samples.sample_errors.growth.value()}, torch::kFloat64),
+                           torch::tensor({samples.sample_errors.width.value()}, torch::kFloat64)};
   const auto held = growth.of_channel(0, image[0], coords).unsqueeze(0);
   CHECK(held.sum().item<double>() == Approx(fit["errors"]["flux_left_jy"][0].get<double>()).epsilon(1e-4));
-  CHECK(samples.growth_width == Approx(fit["errors"]["growth_width_arcsec"][0].get<double>()));
+  CHECK(samples.sample_errors.width == Approx(fit["errors"]["growth_width_arcsec"][0].get<double>()));
   const auto left = restore(held / coords.cell_area(), coords, error.beams);
   CHECK(relative_error(error.cube, (scatter.square() + left.square()).sqrt()) < 1e-3);
 
@@ -197,17 +206,17 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
         Approx(sampled_error(of_image, of_samples, factor, radial_i(held, coords, {}, rings).mean)[0][ring].item<double>())
             .epsilon(1e-5));
   // The error follows what the file says.
-  CHECK(samples.error_factor == Approx(factor));
+  CHECK(samples.sample_errors.factor == Approx(factor));
   const auto saying = [&](const std::string& name, const io::FitsOptions& says) {
     io::write_fits(scratch / name, samples.cube / coords.cell_area(), coords, says);
     return profile_of(name + ".profile", {"--samples", (scratch / name).string()});
   };
   const auto says = io::FitsOptions().planes(io::FitsPlanes::samples);
-  const auto other = saying("other.fits", io::FitsOptions(says).error_factor(3).error_growth(-0.5));
+  const auto other = saying("other.fits", io::FitsOptions(says).sample_errors({3, -0.5, {}}));
   REQUIRE(other.exit_code == 0);
   CHECK(nlohmann::json::parse(other.out)["channels"][0]["peak_error"].get<double>() ==
         Approx(sampled_error(of_image, of_samples, 3, -0.5 * of_image.mean)[0][ring].item<double>()).epsilon(1e-6));
-  const auto wrong = saying("wrong.fits", io::FitsOptions(says).error_factor(0.5));
+  const auto wrong = saying("wrong.fits", io::FitsOptions(says).sample_errors({0.5, {}, {}}));
   CHECK(wrong.exit_code != 0);
   CHECK(wrong.err.find("ERRFACT 0.5") != std::string::npos);
   // A file of before counted its samples as channels, and knew no factor.
@@ -224,8 +233,8 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto convolved = io::read_fits(scratch / "seen" / "convolved.fits");
   CHECK(convolved.planes == io::FitsPlanes::samples);
   CHECK(convolved.cube.size(0) == 6);
-  CHECK(convolved.error_factor == samples.error_factor);
-  CHECK(convolved.error_growth == samples.error_growth);
+  CHECK(convolved.sample_errors.factor == samples.sample_errors.factor);
+  CHECK(convolved.sample_errors.growth == samples.sample_errors.growth);
   const auto scattered = profile_of("scattered", {});
   REQUIRE(scattered.exit_code == 0);
   CHECK(nlohmann::json::parse(scattered.out)["error"] == "scatter");
@@ -277,11 +286,12 @@ TEST_CASE("the profile of a run is at the resolution of its beams, with the erro
     const auto of_image = radial_i(seen.narrow(0, static_cast<std::int64_t>(channel), 1), coords, {}, rings);
     const auto of_samples =
         radial_i(restore(samples.cube.unsqueeze(1) / coords.cell_area(), coords, beam).squeeze(1), coords, {}, rings);
-    const ImageGrowth growth{torch::tensor({samples.error_growth.value()}, torch::kFloat64),
-                             torch::tensor({samples.growth_width.value()}, torch::kFloat64)};
+    const ImageGrowth growth{torch::tensor({samples.sample_errors.growth.value()}, torch::kFloat64),
+                             torch::tensor({samples.sample_errors.width.value()}, torch::kFloat64)};
     const auto sky = map_of(out, "image.fits")[static_cast<std::int64_t>(channel)] / coords.cell_area();
     const auto held = restore(growth.of_channel(0, sky, coords).unsqueeze(0), coords, beam);
-    const auto error = sampled_error(of_image, of_samples, samples.error_factor.value(), radial_i(held, coords, {}, rings).mean);
+    const auto error =
+        sampled_error(of_image, of_samples, samples.sample_errors.factor.value(), radial_i(held, coords, {}, rings).mean);
     const auto ring = of_image.mean[0].argmax().item<std::int64_t>();
     CHECK(summary["channels"][channel]["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
     CHECK(summary["channels"][channel]["peak_error"].get<double>() == Approx(error[0][ring].item<double>()).epsilon(1e-6));
