@@ -26,7 +26,8 @@
 namespace mpol {
 namespace {
 
-constexpr int power_steps = 30;
+constexpr int power_steps = 30;           // at most
+constexpr double growth_of_power = 3e-3;  // below which a step is the last: solvers raise what is too small
 constexpr double outward = 1e3;
 constexpr double margin_of_power = 1.02;  // power steps find less than the largest eigenvalue
 
@@ -34,10 +35,10 @@ constexpr double margin_of_power = 1.02;  // power steps find less than the larg
 bool is_quadratic(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity == Convexity::quadratic; }
 bool is_known(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity != Convexity::unknown; }
 
-/// Dual points are sought by proximal maps of steps of 1, 10, ... 1e5 times the inverse curvature: the longer one is, the less
-/// the images' own pixels weigh beside the slopes that the point has to balance.
-constexpr int decades_of_dual_points = 6;
-constexpr std::int64_t passes_of_dual_points = 200;
+/// The dual point is sought by the proximal map of a step of 1e5 times the inverse curvature: the longer it is, the less the
+/// images' own pixels weigh beside the slopes that the point has to balance.
+constexpr double step_of_dual_point = 1e5;
+constexpr std::int64_t passes_of_dual_point = 600;
 
 /// How far rounding moves chi^2, beside itself.
 constexpr double rounding_of_floats = 2e-6, rounding_of_doubles = 1e-13;
@@ -293,12 +294,13 @@ Tensor ConvexObjective::bend(const Tensor& images) const {
 }
 
 std::vector<double> ConvexObjective::curvatures() {
+  if (!curvatures_.empty()) return curvatures_;
   const torch::NoGradGuard no_grad;
-  auto found = curvatures_of_images();
-  if (!mixes_images()) return found;
+  curvatures_ = curvatures_of_images();
+  if (!mixes_images()) return curvatures_;
   const auto between = curvatures_between_images();
-  for (std::size_t i = 0; i < found.size(); ++i) found[i] += between[i * between.size() / found.size()];
-  return found;
+  for (std::size_t i = 0; i < curvatures_.size(); ++i) curvatures_[i] += between[i * between.size() / curvatures_.size()];
+  return curvatures_;
 }
 
 std::vector<double> ConvexObjective::curvatures_between_images() const {
@@ -343,14 +345,18 @@ std::vector<double> ConvexObjective::curvatures_of_images() const {
   auto direction = constant.clone();
   direction.select(-1, shape.back() / 2).select(-1, shape.back() / 2).add_(largest_slope.squeeze(-1).squeeze(-1) + 1e-30);
   // Points so far out that the gradient there is far larger than the constant, whose digits float32 would lose else.
-  auto curvature = at::ones_like(largest_slope);
+  auto curvature = at::zeros_like(largest_slope);
   auto distance = at::ones_like(largest_slope);
-  for (int step = 0; step < power_steps; ++step) {
+  auto has_settled =
+      at::zeros_like(largest_slope, torch::kBool);  // each image by itself: others do not change what is found of it
+  for (int step = 0; step < power_steps && !has_settled.all().item<bool>(); ++step) {
     direction = held(direction);
     direction = direction / norms(direction).clamp_min(1e-30).to(direction.scalar_type());
     const auto reach = distance.to(direction.scalar_type());
     direction = (gradient_of(direction * reach) - constant) / reach;
-    curvature = norms(direction);
+    const auto length = norms(direction);
+    const auto before = std::exchange(curvature, at::where(has_settled, curvature, length));
+    has_settled.logical_or_(length <= (1 + growth_of_power) * before);
     distance = (outward * largest_slope / curvature.clamp_min(1e-30)).clamp(1e-10, 1e10);
   }
   auto found = values_of(curvature.flatten());
@@ -419,8 +425,8 @@ std::vector<double> ConvexObjective::gaps() {
   const auto beside = either_sign_ ? slope : slope + allowance;  // the gradient of what is not in the map
 
   std::vector<double> steps;
-  for (const double curvature : curvatures()) steps.push_back(1 / curvature);
-  const std::vector<std::int64_t> passes(static_cast<std::size_t>(problems), passes_of_dual_points);
+  for (const double curvature : curvatures()) steps.push_back(step_of_dual_point / curvature);
+  const std::vector<std::int64_t> passes(static_cast<std::size_t>(problems), passes_of_dual_point);
   const std::vector<double> epsilons = {epsilon_of(TermKind::tv_image), epsilon_of(TermKind::tv_channel),
                                         epsilon_of(TermKind::group_sparsity), epsilon_of(TermKind::tv_slope)};
   const auto& neighbors = objective_.neighbors();
@@ -433,22 +439,17 @@ std::vector<double> ConvexObjective::gaps() {
   };
   const auto map = new_map();
   map->set_dual(map_->dual());
-  Tensor bound;
   auto x = at::empty_like(base);
-  for (int decade = 0; decade < decades_of_dual_points; ++decade) {
-    map->apply(base - beside * factor(at::tensor(steps, torch::kFloat64).to(base.device())), steps, passes, x);
-    auto excess = -slope - map->slope();
-    if (either_sign_) excess = excess.abs();
-    auto feasible = at::where(excess > allowance, allowance / excess, 1);
-    if (mask_.defined()) feasible = at::where(mask_ > 0, feasible, 1);
-    const auto t = of_problem(least_of(values_of(feasible.amin({-3, -2, -1}))));
-    auto own = (constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 +
+  map->apply(base - beside * factor(at::tensor(steps, torch::kFloat64).to(base.device())), steps, passes, x);
+  auto excess = -slope - map->slope();
+  if (either_sign_) excess = excess.abs();
+  auto feasible = at::where(excess > allowance, allowance / excess, 1);
+  if (mask_.defined()) feasible = at::where(mask_ > 0, feasible, 1);
+  const auto t = of_problem(least_of(values_of(feasible.amin({-3, -2, -1}))));
+  auto bound = (constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 +
                 map->smoothing(epsilons, t))
                    .contiguous();
-    if (neighbors) neighbors->sum(own);
-    bound = bound.defined() ? at::maximum(bound, own) : own;
-    for (auto& each : steps) each *= 10;
-  }
+  if (neighbors) neighbors->sum(bound);
   std::vector<double> simple(static_cast<std::size_t>(problems), 0.0);
   for (const auto& term : objective_.terms()) {
     if (!term.is_off() && is_simple(term.kind())) add_simple(term, weighted(term, base, sky), sky, simple);

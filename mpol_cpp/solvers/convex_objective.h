@@ -57,7 +57,8 @@ class ConvexObjective : public CompositeFunction {
   /// Sums over parts, (…, parts), as those over the model's problems.
   Tensor of_problems(const Tensor& of_parts) const;
 
-  /// By power steps: in each image what it curves by itself, and in all of a problem what quadratic terms that join channels add.
+  /// By power steps, once: in each image what it curves by itself, and in all of a problem what quadratic terms that join
+  /// channels add. Some per cent too small where power steps take many to find the largest.
   std::vector<double> curvatures() override;
   bool mixes_images() const override;
   std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override;
@@ -174,7 +175,7 @@ class ConvexObjective : public CompositeFunction {
   std::unique_ptr<CubeProximal> map_;
   Tensor sky_, slopes_;              // room
   Tensor origin_, slope_at_origin_;  // of f, with its graph
-  std::vector<double> losses_;
+  std::vector<double> curvatures_, losses_;
 };
 
 }  // namespace mpol
