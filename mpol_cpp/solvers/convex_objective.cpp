@@ -27,7 +27,7 @@ namespace mpol {
 namespace {
 
 constexpr int power_steps = 30;           // at most
-constexpr double growth_of_power = 3e-3;  // below which a step is the last: solvers raise what is too small
+constexpr double growth_of_power = 1e-3;  // below which a step is the last: solvers raise what is too small
 constexpr double outward = 1e3;
 constexpr double margin_of_power = 1.02;  // power steps find less than the largest eigenvalue
 

@@ -23,7 +23,7 @@ enum class Momentum {
 /// What the iterations of Pogm and DevicePogm have in common.
 struct PogmNumbers {
   static constexpr std::int64_t first_passes = 4;         ///< of the proximal map, until F would rise
-  static constexpr std::int64_t most_passes = 64;         ///< that doubling them ends at, unless an option says another number
+  static constexpr std::int64_t most_passes = 32;         ///< that doubling them ends at, unless an option says another number
   static constexpr std::int64_t fewest_iterations = 64;   ///< before anything counts as converged
   static constexpr double margin_of_curvature = 1.05;     ///< what is multiplied to a curvature that a step showed
   static constexpr double rounding_of_curvature = 1.001;  ///< a step's curvature above the known one by less is rounding
