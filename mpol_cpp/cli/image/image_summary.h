@@ -64,7 +64,7 @@ struct ErrorSummary {
   double noise_factor = 1;  ///< by which the noise is larger than the weights say
   ChannelErrors channels;
 
-  /// Of the flux of all channels together, Jy: what priors keep back, and what no baseline sees, adds up, the rest is independent.
+  /// Gives that of the flux of all channels, Jy: what priors keep back, and what no baseline sees, adds up, the rest does not.
   double total_flux_error() const;
 };
 

@@ -82,16 +82,17 @@ Footprint footprint_of(const PixelLattice& lattice, std::int64_t rows, std::int6
     const auto [low, high] = std::minmax_element(corners.begin(), corners.end());
     return std::pair(*low, *high);
   };
-  const auto [east_low, east_high] = along(east, cells.origin.east);
-  const auto [north_low, north_high] = along(north, cells.origin.north);
-  const auto reach = [](double low, double high, double middle) { return std::max(high - middle, middle - low); };
+  const auto from_east = along(east, cells.origin.east), from_north = along(north, cells.origin.north);
+  using Ends = std::pair<double, double>;
+  const auto reach = [](const Ends& ends, double middle) { return std::max(ends.second - middle, middle - ends.first); };
+  const auto middle_of = [](const Ends& ends) { return std::round((ends.first + ends.second) / 2); };
   const auto half_of = [](double cells_wide) {
     return static_cast<std::int64_t>(std::ceil(std::min(cells_wide, 1e9) + 0.5)) + 1;
   };
   const auto half_about = [&](double column, double row) {
-    return half_of(std::max(reach(east_low, east_high, column), reach(north_low, north_high, row)));
+    return half_of(std::max(reach(from_east, column), reach(from_north, row)));
   };
-  const double column = std::round((east_low + east_high) / 2), row = std::round((north_low + north_high) / 2);
+  const double column = middle_of(from_east), row = middle_of(from_north);
   const auto of_origin = half_about(0, 0), of_itself = half_about(column, row);
   if (frame == SkyFrame::phase_center || of_origin <= of_itself + 1) return {of_origin, cells.origin};
   return {of_itself, {cells.origin.east + column * cells.size, cells.origin.north + row * cells.size}};
