@@ -343,7 +343,12 @@ std::vector<double> ConvexObjective::curvatures_of_images() const {
   const auto constant = gradient_of(zero);
   const auto largest_slope = norms(constant);
   auto direction = constant.clone();
-  direction.select(-1, shape.back() / 2).select(-1, shape.back() / 2).add_(largest_slope.squeeze(-1).squeeze(-1) + 1e-30);
+  // Of the sign that makes data and their opposite begin at opposite images.
+  const auto is_negative = constant.amax({-2, -1}) > -constant.amin({-2, -1});
+  const auto start_of_middle = largest_slope.squeeze(-1).squeeze(-1) + 1e-30;
+  direction.select(-1, shape.back() / 2)
+      .select(-1, shape.back() / 2)
+      .add_(at::where(is_negative, -start_of_middle, start_of_middle));
   // Points so far out that the gradient there is far larger than the constant, whose digits float32 would lose else.
   auto curvature = at::zeros_like(largest_slope);
   auto distance = at::ones_like(largest_slope);
