@@ -343,7 +343,7 @@ std::vector<double> ConvexObjective::curvatures_of_images() const {
   const auto constant = gradient_of(zero);
   const auto largest_slope = norms(constant);
   auto direction = constant.clone();
-  // Of the sign that makes data and their opposite begin at opposite images.
+  // Its sign makes data and their opposite begin at opposite images.
   const auto is_negative = constant.amax({-2, -1}) > -constant.amin({-2, -1});
   const auto start_of_middle = largest_slope.squeeze(-1).squeeze(-1) + 1e-30;
   direction.select(-1, shape.back() / 2)

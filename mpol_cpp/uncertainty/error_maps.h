@@ -42,9 +42,9 @@ struct ChannelErrors {
   }
 };
 
-/// What they say of the image's errors: maps (nchan, npix, npix) float64 on the CPU, sky orientation, at the resolution of the beams
-/// in Jy/beam, or of pixels in Jy/arcsec^2 where there are none. What data do not resolve no sample knows: errors are to be taken
-/// at the resolution of a beam.
+/// What they say of the image's errors: maps (nchan, npix, npix) float64 on the CPU, sky orientation, at the resolution of the
+/// beams in Jy/beam, or of pixels in Jy/arcsec^2 where there are none. What data do not resolve no sample knows: errors are to be
+/// taken at the resolution of a beam.
 struct ErrorMaps : ChannelErrors {
   Tensor image;  ///< the fitted one
   /// Root mean square of sample minus image: noise, and what the priors take away; at the resolution of beams the larger of a
