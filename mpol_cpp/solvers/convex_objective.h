@@ -88,8 +88,8 @@ class ConvexObjective : public CompositeFunction {
   Tensor device_scales(const Tensor& losses) const;               ///< the same of DeviceValues::losses, (problems) on the device
 
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
-  /// neither sparsity nor wavelets, without which no dual point is feasible; of an objective over ranks this rank's part of it. A
-  /// few hundred dual steps of total variation; what rounding may take is added. With f(x) = x.Ax/2 - b.x + c, dual images |u_j|
+  /// neither sparsity nor wavelets, without which no dual point is feasible; of an objective over ranks this rank's part of it.
+  /// Six hundred dual steps of total variation; what rounding may take is added. With f(x) = x.Ax/2 - b.x + c, dual images |u_j|
   /// <= 1 (CubeProximal) and any t in [0, 1] for which t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1, or, of pixels of
   /// either sign, its magnitude <= lambda,
   ///

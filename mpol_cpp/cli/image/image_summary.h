@@ -64,7 +64,8 @@ struct ErrorSummary {
   double noise_factor = 1;  ///< by which the noise is larger than the weights say
   ChannelErrors channels;
 
-  /// Gives that of the flux of all channels, Jy: what priors keep back, and what no baseline sees, adds up, the rest does not.
+  /// The error of the flux of all channels together, Jy: what priors keep back, and what no baseline sees, adds up; the rest adds
+  /// in quadrature.
   double total_flux_error() const;
 };
 
