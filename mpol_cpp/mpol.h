@@ -182,6 +182,7 @@
 #include <mpol_cpp/uncertainty/image_growth.h>
 #include <mpol_cpp/uncertainty/structure_test.h>
 #include <mpol_cpp/visibilities/average_channels.h>
+#include <mpol_cpp/visibilities/data_outline.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/join_samples.h>

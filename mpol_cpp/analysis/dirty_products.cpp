@@ -302,15 +302,22 @@ std::vector<std::optional<Beam>> dirty_beams(const GridCoords& coords, const Vis
   return DirtyImager(coords, visibilities, options).fitted_beam();
 }
 
-ProductFrame product_frame(const FitData& data) {
-  const auto uv = summarize_uv(data.visibilities.baselines());
-  ProductFrame frame{uv.longest, look_around(data.coords(), data.visibilities, uv)};
+ProductFrame product_frame(const GridCoords& coords, const DataOutline& data, const UvSummary& uv) {
+  return {uv.longest, look_around(coords, data, uv)};
+}
+
+ProductFrame product_frame(const FitData& data, const UvSummary& uv) {
+  auto frame = product_frame(data.coords(), data.visibilities, uv);
   if (data.imaging == Imaging::cells) frame.longest = at_cells_of(data.dataset, data.coords().packed_q()).max().item<double>();
   return frame;
 }
 
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
-  ProductSums sums(product_frame(data), data);
+  return dirty_products(data, sky, product_frame(data, summarize_uv(data.visibilities.baselines())));
+}
+
+DirtyProducts dirty_products(const FitData& data, const Tensor& sky, const ProductFrame& frame) {
+  ProductSums sums(frame, data);
   PartSums of_parts(data.parts);
   const auto images = product_images(sums, of_parts, data, sky);
   of_parts.add_to(sums.residuals);

@@ -14,6 +14,8 @@
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/images/beam.h>
+#include <mpol_cpp/visibilities/data_outline.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/sample_range.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -74,16 +76,20 @@ std::vector<std::optional<Beam>> beams_of_rows(const Tensor& rows);
 std::vector<std::optional<Beam>> dirty_beams(const GridCoords& coords, const Visibilities& visibilities,
                                              const ChannelMap& channels, Imaging imaging);
 
-/// @param sky  model image (nchan, npix, npix) float64, Jy/arcsec^2, on the CPU
-DirtyProducts dirty_products(const FitData& data, const Tensor& sky);
-
 /// What sums over samples of all channels go by: equal wherever some of the channels are.
 struct ProductFrame {
   double longest = 0;                  ///< the longest baseline, wavelengths
   GridCoords wide = GridCoords(1, 2);  ///< grid of FitRemainder::wide
 };
-/// That of all data.
-ProductFrame product_frame(const FitData& data);
+/// That of all data. @param uv  of their baselines
+ProductFrame product_frame(const FitData& data, const UvSummary& uv);
+/// The same where images are made of samples. @param coords  the grid of the image
+ProductFrame product_frame(const GridCoords& coords, const DataOutline& data, const UvSummary& uv);
+
+/// @param sky  model image (nchan, npix, npix) float64, Jy/arcsec^2, on the CPU
+DirtyProducts dirty_products(const FitData& data, const Tensor& sky);
+/// The same in the frame of these data.
+DirtyProducts dirty_products(const FitData& data, const Tensor& sky, const ProductFrame& frame);
 
 /// The same products of a cube of which each rank has the data and the model of some channels, one after the other in their
 /// order. The parts of the data are not looked at apart.

@@ -15,7 +15,9 @@ DataAverager::DataAverager(const GridCoords& coords, const Visibilities& visibil
       channel_map_(options_.channel_map().value_or(ChannelMap::cube(visibilities.nchan()))) {
   gridding::CellSumOptions sum_options;
   sum_options.hermitian_pairs = options_.hermitian_pairs();
+  sum_options.cell_statistics = options_.keep_statistics();
   auto sums = gridding::sum_cells(coords_, visibilities_, channel_map_, sum_options);
+  if (options_.keep_statistics()) statistics_ = {sums.cells, std::move(sums.samples), std::move(sums.real), std::move(sums.imag)};
   cells_ = std::move(sums.cells);
   averages_ = std::move(sums.averages);
   weights_ = std::move(sums.weights);
@@ -41,6 +43,7 @@ GriddedDataset DataAverager::to_dataset() const {
 }
 
 CellStatistics DataAverager::cell_statistics() const {
+  if (statistics_) return *statistics_;
   gridding::CellSumOptions sum_options;
   sum_options.hermitian_pairs = options_.hermitian_pairs();
   sum_options.cell_statistics = true;

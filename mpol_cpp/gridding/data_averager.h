@@ -25,6 +25,8 @@ struct DataAveragerOptions {
   TORCH_ARG(bool, hermitian_pairs) = false;
   /// What to_dataset() does with weights that look wrong.
   TORCH_ARG(ScatterCheck, scatter_check) = ScatterCheck::error;
+  /// Keep what cell_statistics() returns, which then needs no pass of its own.
+  TORCH_ARG(bool, keep_statistics) = false;
   /// Which data channels feed which image channel; empty: image channel c <- data channel c.
   TORCH_ARG(std::optional<ChannelMap>, channel_map) = std::nullopt;
 };
@@ -55,7 +57,7 @@ class DataAverager {
   /// Loose samples that were averaged, summed over image channels (without Hermitian partners).
   std::int64_t nvis() const;
 
-  /// Scatter and number of samples of every occupied cell; one more pass over the data.
+  /// Scatter and number of samples of every occupied cell; one more pass over the data, unless they were kept.
   CellStatistics cell_statistics() const;
 
  private:
@@ -65,6 +67,7 @@ class DataAverager {
   ChannelMap channel_map_;
   Scatter scatter_;
   Tensor cells_, averages_, weights_;
+  std::optional<CellStatistics> statistics_;
 };
 
 }  // namespace mpol

@@ -35,10 +35,10 @@ class CellsByChannel {
     ends_ = counts.cumsum(0);
   }
 
-  /// The channel with the most signal.
-  std::int64_t brightest() const {
+  /// How much signal there is in each channel.
+  Tensor signal() const {
     const auto excess = dataset_->weights() * dataset_->visibilities().abs().square() - 2;  // of noise alone its mean is 0
-    return at::zeros({dataset_->nchan()}, excess.options()).index_add(0, channel_of_, excess).argmax().item<std::int64_t>();
+    return at::zeros({dataset_->nchan()}, excess.options()).index_add(0, channel_of_, excess);
   }
 
   ChannelCells of(std::int64_t channel) const {
@@ -91,7 +91,7 @@ double count_of(const Tensor& weights) {
 
 ChannelCells brightest_cells(const GriddedDataset& dataset) {
   const CellsByChannel cells(dataset);
-  return cells.of(cells.brightest());
+  return cells.of(cells.signal().argmax().item<std::int64_t>());
 }
 
 /// What a map of one scale shows of itself alone. @param image  over its noise
@@ -126,6 +126,8 @@ DirtyPeaks peaks_of(const ChannelCells& cells, std::int64_t npix, double enough)
 double peak_signal_to_noise(const GriddedDataset& dataset) {
   return image_over_noise(brightest_cells(dataset), dataset->coords().npix()).max().item<double>();
 }
+
+double strongest_signal(const GriddedDataset& dataset) { return CellsByChannel(dataset).signal().max().item<double>(); }
 
 DirtyPeaks dirty_peaks(const GriddedDataset& dataset) {
   return peaks_of(brightest_cells(dataset), dataset->coords().npix(), std::numeric_limits<double>::infinity());

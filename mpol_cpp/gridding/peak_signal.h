@@ -13,6 +13,10 @@ namespace mpol {
 /// @param dataset  float64, on the CPU
 double peak_signal_to_noise(const GriddedDataset& dataset);
 
+/// The signal of the channel that peak_signal_to_noise() is of: its sum W |V|^2 less the noise's; no data have none.
+/// @param dataset  float64, on the CPU
+double strongest_signal(const GriddedDataset& dataset);
+
 /// What stands out of the noise before anything is fitted, in the channel of peak_signal_to_noise(); each peak of a dirty image
 /// over the standard deviation that the weights promise it.
 struct DirtyPeaks {

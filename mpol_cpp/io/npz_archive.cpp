@@ -151,10 +151,10 @@ Tensor reversed_axes(const Tensor& view) {
   return view.permute(order);
 }
 
-std::unique_ptr<ArrayArchive> open_archive_of(const std::filesystem::path& path) {
+std::unique_ptr<ArrayArchive> open_archive_of(const std::filesystem::path& path, Checksums checksums) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return std::make_unique<FolderArchive>(path);
-  return std::make_unique<ZipArchive>(path);
+  return std::make_unique<ZipArchive>(path, checksums);
 }
 
 Tensor allocate(const NpyHeader& header, std::string_view where) {
@@ -183,7 +183,7 @@ void ArrayStream::skip(std::int64_t count) { impl_->values.skip(count); }
 void ArrayStream::finish() { impl_->values.finish(); }
 
 struct NpzReader::Impl {
-  explicit Impl(const std::filesystem::path& path) : archive(open_archive_of(path)) {
+  Impl(const std::filesystem::path& path, Checksums checksums) : archive(open_archive_of(path, checksums)) {
     for (const auto& entry : archive->entries()) {
       constexpr std::string_view suffix = ".npy";
       if (!entry.name.ends_with(suffix)) continue;
@@ -208,7 +208,9 @@ struct NpzReader::Impl {
   void check_promise(const std::string& key, const std::string& where) {
     constexpr std::int64_t believed = 10;
     if (entry(key).bytes <= believed * archive->file_bytes() || kept_promises.contains(key)) return;
-    archive->open(entry(key), where)->finish();
+    const auto member = archive->open(entry(key), where);
+    member->skip(entry(key).bytes);
+    member->finish();
     kept_promises.insert(key);
   }
 
@@ -218,7 +220,7 @@ struct NpzReader::Impl {
   std::set<std::string> kept_promises;
 };
 
-NpzReader::NpzReader(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(path)) {}
+NpzReader::NpzReader(const std::filesystem::path& path, Checksums checksums) : impl_(std::make_unique<Impl>(path, checksums)) {}
 NpzReader::~NpzReader() = default;
 NpzReader::NpzReader(NpzReader&&) noexcept = default;
 NpzReader& NpzReader::operator=(NpzReader&&) noexcept = default;

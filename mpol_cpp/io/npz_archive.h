@@ -9,6 +9,7 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/io/archives/checksums.h>
 #include <mpol_cpp/io/npy.h>
 
 namespace mpol::io {
@@ -55,7 +56,8 @@ class ArrayStream {
 class NpzReader {
  public:
   /// Opens the archive and reads its table of contents; arrays are not touched.
-  explicit NpzReader(const std::filesystem::path& path);
+  /// @param checksums  ignored: of stored arrays no byte is read that is not wanted
+  explicit NpzReader(const std::filesystem::path& path, Checksums checksums = Checksums::compared);
   ~NpzReader();
   NpzReader(NpzReader&&) noexcept;
   NpzReader& operator=(NpzReader&&) noexcept;

@@ -23,6 +23,8 @@ struct ReadOptions {
   bool conjugate = false;              ///< take conj(data): of arrays written with the other sign, as a measurement set has
   /// The samples [first, second) of each channel; nothing: all. Checksums, which are of whole arrays, are then not verified.
   std::optional<std::pair<std::int64_t, std::int64_t>> samples = {};
+  /// Ignored: of stored arrays nothing is read of the channels that are not wanted, to which their checksums belong as well.
+  Checksums checksums = Checksums::compared;
 };
 
 /// Reads visibilities from a .npz file, or from a folder of .npy files with the names of its arrays (uu.npy, vv.npy, …).

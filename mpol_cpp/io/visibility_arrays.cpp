@@ -27,7 +27,7 @@ void warn_of_low(const Tensor& frequencies) {
 }  // namespace
 
 VisibilityArrays::VisibilityArrays(const std::filesystem::path& path, ReadOptions options)
-    : reader_(path), options_(std::move(options)) {
+    : reader_(path, options.checksums), options_(std::move(options)) {
   interleaved_ = reader_.contains("data") || !(reader_.contains("data_re") || reader_.contains("data_im"));
   const auto shape = samples_shape(interleaved_ ? "data" : "data_re");
   if (!interleaved_) check_same_shape("data_im", shape);

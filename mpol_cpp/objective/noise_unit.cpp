@@ -26,9 +26,12 @@ double at_one_pixel(const Term& term, const GridCoords& coords) {
 }  // namespace
 
 NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities, std::int64_t nchan, double normalizer) {
+  return noise_unit(coords, sum_in_float64(visibilities.weights()), nchan, normalizer);
+}
+
+NoiseUnit noise_unit(const GridCoords& coords, double weights, std::int64_t nchan, double normalizer) {
   if (!(normalizer > 0)) throw ValueError(fmt::format("the normalizer is {}; it must be above 0", normalizer));
-  const double weights = sum_in_float64(visibilities.weights()) / static_cast<double>(nchan);
-  const double slope = coords.cell_area() * std::sqrt(weights) / normalizer;
+  const double slope = coords.cell_area() * std::sqrt(weights / static_cast<double>(nchan)) / normalizer;
   return {.slope = slope, .curvature = slope * slope * normalizer, .nchan = nchan};
 }
 

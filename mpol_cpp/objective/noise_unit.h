@@ -24,6 +24,8 @@ struct NoiseUnit {
 /// @param normalizer  N, by which chi^2/2 is divided (Objective::normaliser())
 /// @throws ValueError for a normalizer that is not above 0
 NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities, std::int64_t nchan, double normalizer);
+/// The same of data whose weights have this sum, Jy^-2.
+NoiseUnit noise_unit(const GridCoords& coords, double weights, std::int64_t nchan, double normalizer);
 
 /// U of each channel of a cube, NoiseUnit::slope of its data alone. @param normalizer  N, of all channels together
 std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities,

@@ -21,8 +21,12 @@ struct UvSummary {
 /// One pass over the baselines, block by block.
 UvSummary summarize_uv(const Baselines& baselines);
 
-/// Smallest sqrt(u^2 + v^2) > 0, wavelengths; 0 when there is none. Faster than summarize_uv().
-double shortest_baseline(const Baselines& baselines);
+/// What baselines that are not in one place add up to: a row of numbers of each part of them, (1, n) float64.
+Tensor uv_row(const Baselines& baselines);
+/// The rows of no baselines, (0, n) float64.
+Tensor no_uv_rows();
+/// What such rows say together, (parts, n). @throws ShapeError for rows that are none
+UvSummary summarize_uv(const Tensor& rows);
 
 /// Cells of a fifth of the finest fringe, 1/(5 q_max), rounded down to a number with a short name, and always below the
 /// limit (1 - 1/npix)/(2 max(|u|, |v|)), arcsec. The longest baseline must have a length.

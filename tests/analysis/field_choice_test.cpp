@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <string>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/cat.h>
@@ -18,6 +19,14 @@
 #include <mpol_cpp/visibilities/phase_center.h>
 
 using namespace mpol;
+
+namespace {
+
+std::string warning_of(const Visibilities& data, const GridCoords& coords) {
+  return field_warning(data, summarize_uv(data.baselines()), coords);
+}
+
+}  // namespace
 
 TEST_CASE("the primary beam bounds the field where the antennas are known", "[analysis][quick]") {
   const auto u = at::linspace(2e4, 1e6, 50, torch::kFloat64);
@@ -99,12 +108,12 @@ TEST_CASE("the field of a bright source goes by its size, that of a faint one by
 
   const auto data = gaussian(baselines, 3e5, 1e4);
   const auto field_of = [](double width) { return GridCoords(width / 256, 256); };
-  CHECK(field_warning(data, field_of(bright.width)).empty());
-  CHECK(field_warning(data, field_of(0.5 * bright.width)).find("shortest baseline") != std::string::npos);
+  CHECK(warning_of(data, field_of(bright.width)).empty());
+  CHECK(warning_of(data, field_of(0.5 * bright.width)).find("shortest baseline") != std::string::npos);
   // The pixels that it names hold those scales, also where they are more than are chosen.
-  CHECK(field_warning(data, GridCoords(0.005, 128)).find("--npix 5000 holds") != std::string::npos);
-  CHECK_FALSE(field_warning(gaussian(baselines, 3e5, 0.1), field_of(bright.width)).empty());
-  CHECK(field_warning(gaussian(baselines, 3e5, 0.1), field_of(1.1 * recovered)).empty());
+  CHECK(warning_of(data, GridCoords(0.005, 128)).find("--npix 5000 holds") != std::string::npos);
+  CHECK_FALSE(warning_of(gaussian(baselines, 3e5, 0.1), field_of(bright.width)).empty());
+  CHECK(warning_of(gaussian(baselines, 3e5, 0.1), field_of(1.1 * recovered)).empty());
 }
 
 TEST_CASE("a few baselines between antennas of one station do not make the field of an array wide", "[analysis][quick]") {
@@ -122,7 +131,7 @@ TEST_CASE("a few baselines between antennas of one station do not make the field
   const auto field = choose_field(data, few);
   CHECK(field.width < 2.1 * 206264.8 / 1e9);
   CHECK(field.reason.find("without the few baselines far below") != std::string::npos);
-  CHECK(field_warning(data, GridCoords(field.width / 128, 128)).empty());
+  CHECK(warning_of(data, GridCoords(field.width / 128, 128)).empty());
   // The antennas' beam is of no use where no baseline shows anything on its scale.
   data = gaussian(baselines_of(stations), 4e9, 1e4);
   data.set_frequencies(torch::tensor({230e9}, torch::kFloat64));

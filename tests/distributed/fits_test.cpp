@@ -129,7 +129,7 @@ TEST_CASE("dirty images and sums that ranks make of their channels are those of 
   };
   ProductFrame frame;
   const auto whole = products_of({0, nchan}, [&](const FitData& data, const Tensor& model) {
-    frame = product_frame(data);
+    frame = product_frame(data, summarize_uv(data.visibilities.baselines()));
     return dirty_products(data, model);
   });
   REQUIRE(whole.residual.size(0) == nchan);

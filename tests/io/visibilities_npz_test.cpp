@@ -1,6 +1,7 @@
 #include "catch.h"
 
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -152,6 +153,38 @@ TEST_CASE("selected channels are those of the whole file", "[io][quick]") {
   CHECK_THAT(refusal(folder, content, options), ContainsSubstring("channel 5 is not there; the channels are 0 to 4"));
   options.channels = {1, 1};
   CHECK_THAT(refusal(folder, content, options), ContainsSubstring("channel 1 is selected twice"));
+}
+
+TEST_CASE("of channels whose checksums are ignored no byte is read that is not wanted", "[io][quick]") {
+  const TemporaryFolder folder;
+  const auto content = arrays<float>(6, 2000);
+  io::ReadOptions options;
+  options.channels = {1, 4};
+  const auto expected = read(folder, content).select_channels(options.channels);
+  options.checksums = io::Checksums::ignored;
+  const auto check = [&] {
+    const auto selected = io::read_npz(folder / "vis.npz", options);
+    CHECK(same(selected.data(), expected.data()));
+    CHECK(same(selected.weights(), expected.weights()));
+    CHECK(same(selected.baselines().u(), expected.baselines().u()));
+  };
+  io::write_npz_arrays(folder / "vis.npz", content, io::Compression::deflated);
+  check();
+  io::write_npz_arrays(folder / "vis.npz", content, io::Compression::stored);
+  check();
+  {  // a byte of another channel's data
+    std::fstream file(folder / "vis.npz", std::ios::binary | std::ios::in | std::ios::out);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const auto channel = content.at("data")[2].contiguous();
+    const auto place = bytes.find(std::string(static_cast<const char*>(channel.const_data_ptr()), 64));
+    REQUIRE(place != std::string::npos);
+    file.clear();
+    file.seekp(static_cast<std::streamoff>(place) + 40);
+    file.put(static_cast<char>(~bytes[place + 40]));
+  }
+  check();
+  options.checksums = io::Checksums::compared;
+  CHECK_THROWS_WITH(io::read_npz(folder / "vis.npz", options), ContainsSubstring("the file is damaged"));
 }
 
 TEMPLATE_TEST_CASE("the unit comes from the option, else the file, else it is lambda", "[io][quick]", float, double) {

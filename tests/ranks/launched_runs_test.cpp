@@ -19,6 +19,7 @@
 #include "cli/observation.h"
 #include "cli/program.h"
 #include "free_port.h"
+#include "npy_files.h"
 #include "random.h"
 #include "ranks/run_checks.h"
 #include "set_of_visibilities.h"
@@ -209,8 +210,18 @@ TEST_CASE("ranks that read their own channels and samples alone make the image o
       {{"averaged, in groups", 2, with(base, {"--average-channels", "2", "--channels-at-once", "2"})}, "channels"},
       {{"samples of averages", 3, with(base, {"--average-channels", "2", "--tv-channel", "1e-4"})}, "visibilities"},
       {{"guessed", 2, with(base, {"--guess-lambda", "tsv", "--sparsity", "1e-4"})}, "channels"},
+      {{"converging, idle ranks", 4, {"--uv-unit", "m", "--dtype", "float64", "--channels", "0,1,3"}}, "channels"},
+      {{"elsewhere", 2, {"--uv-unit", "m", "--dtype", "float64", "--center", "0.1,-0.2"}}, "channels"},
   };
   for (const auto& [run, shard] : runs) check_ranks(scratch, data, run, shard);
+  // Files of one array each, whose digest the ranks find together.
+  write_npy_folder(scratch / "cube", arrays);
+  check_ranks(scratch, (scratch / "cube").string(), {"folder", 3, {"--uv-unit", "m", "--dtype", "float64"}}, "channels");
+  const auto digest_of = [&](const std::string& name) {
+    const auto text = read_text(scratch / name / "run.toml");
+    return text.substr(text.find("data_sha256"), 80);
+  };
+  CHECK(digest_of("many folder") == digest_of("one folder"));
   // A grid that the first finds in all the data, and its place.
   const auto grid = [&](const std::filesystem::path& out) {
     return Words{"image",    data, "-o",       out.string(), "--uv-unit", "m", "--dtype", "float64", "--optimizer", "adam",

@@ -61,6 +61,14 @@ inline void check_same(const std::filesystem::path& out, const std::filesystem::
       CHECK(own["residual"][key][channel].get<double>() ==
             Approx(wanted["residual"][key][channel].get<double>()).epsilon(1e3 * tolerance));
   }
+  // What the report says of the data, of which ranks may know their channels alone.
+  const auto data_of = [](const std::filesystem::path& folder) {
+    const auto text = read_text(folder / "report.html");
+    const auto begin = text.find("<h2>Data</h2>"), end = text.find("<h2>", begin + 1);
+    REQUIRE(begin != std::string::npos);
+    return text.substr(begin, end - begin);
+  };
+  CHECK(data_of(out) == data_of(reference));
   const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
   CHECK(lines(read_text(out / "history.csv")) == lines(read_text(reference / "history.csv")));
 }

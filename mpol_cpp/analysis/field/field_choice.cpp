@@ -18,9 +18,10 @@ constexpr double margin = 1.5;
 constexpr double recovered_part = 0.6;   // of a fringe of the shortest baseline; the rule of the ALMA technical handbook
 constexpr double worthwhile_gain = 1.5;  // in width, for which a field leaves the phase centre
 
-double frequency_of(const Visibilities& visibilities) {
-  return visibilities.frequencies().defined() ? visibilities.frequencies().min().item<double>() : 0;
-}
+double frequency_of(const DataOutline& data) { return data.frequencies.defined() ? data.frequencies.min().item<double>() : 0; }
+
+/// The scale that a shortest baseline recovers, arcsec.
+double recovered_scale(double shortest) { return recovered_part / (shortest * units::arcsec); }
 
 /// Baselines between antennas of one station, where there are any, in words.
 std::string short_of_array(const UvSummary& uv) {
@@ -46,7 +47,7 @@ Look look_at(const WideMap& map, double half_width, const FieldChoice& widest, c
   constexpr double clear_signal = 50;
   const bool is_clear = half_width > 0 && map.image.abs().max().item<double>() > clear_signal * map.noise;
   return {.widest = widest,
-          .recovered = recovered_part / (uv.shortest_of_array * units::arcsec),
+          .recovered = recovered_scale(uv.shortest_of_array),
           .size = is_clear ? std::optional(2 * half_width) : std::nullopt,
           .left_out = short_of_array(uv)};
 }
@@ -109,18 +110,18 @@ LookedAt look_at_widest(const Visibilities& visibilities, const UvSummary& uv) {
 
 }  // namespace
 
-std::optional<KnownBeam> known_beam(const Visibilities& visibilities, const UvSummary& uv) {
-  const double frequency = frequency_of(visibilities);
+std::optional<KnownBeam> known_beam(const DataOutline& data, const UvSummary& uv) {
+  const double frequency = frequency_of(data);
   if (!(frequency > 0)) return std::nullopt;
   const double shortest = uv.shortest * units::speed_of_light / frequency;
-  const auto beam = PrimaryBeam::of_telescope(visibilities.observation().telescope, shortest);
+  const auto beam = PrimaryBeam::of_telescope(data.observation.telescope, shortest);
   if (!beam) return std::nullopt;
   return KnownBeam{*beam, frequency};
 }
 
-FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv) {
+FieldChoice widest_field(const DataOutline& data, const UvSummary& uv) {
   constexpr double least_power = 0.1;
-  if (const auto known = known_beam(visibilities, uv)) {
+  if (const auto known = known_beam(data, uv)) {
     const double fwhm = known->beam.fwhm(known->frequency);
     return {2 * known->beam.radius(least_power, known->frequency),
             fmt::format("the primary beam of {:.3g}\" of {}, to a tenth", fwhm, known->beam.words())};
@@ -129,9 +130,9 @@ FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv) 
   return field_of_shortest(uv);
 }
 
-GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv) {
+GridCoords look_around(const GridCoords& coords, const DataOutline& data, const UvSummary& uv) {
   const double field = coords.cell_size() * static_cast<double>(coords.npix());
-  return {std::max(2 * field, widest_field(visibilities, uv).width) / static_cast<double>(pixels_of_look), pixels_of_look};
+  return {std::max(2 * field, widest_field(data, uv).width) / static_cast<double>(pixels_of_look), pixels_of_look};
 }
 
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place) {
@@ -149,14 +150,10 @@ FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, 
   return moved;
 }
 
-std::string field_warning(const Visibilities& visibilities, const GridCoords& coords) {
+std::string field_warning(const Visibilities& visibilities, const UvSummary& uv, const GridCoords& coords) {
   constexpr double far = 0.8;
-  const double field = coords.cell_size() * static_cast<double>(coords.npix());
-  const auto scale_of = [](double shortest) { return recovered_part / (shortest * units::arcsec); };
-  const double shortest = shortest_baseline(visibilities.baselines());
-  if (!(shortest > 0) || field >= scale_of(shortest)) return {};
-  const auto uv = summarize_uv(visibilities.baselines());
-  const double scale = scale_of(uv.shortest_of_array);
+  if (!(uv.shortest > 0)) return {};
+  const double field = coords.cell_size() * static_cast<double>(coords.npix()), scale = recovered_scale(uv.shortest_of_array);
   if (field >= scale || field >= far * choose_field(visibilities, uv).width) return {};
   return fmt::format(
       "the field of {:.3g}\" is smaller than the scales of up to {:.3g}\" that the shortest baseline, {:.4g} lambda, sees: what "

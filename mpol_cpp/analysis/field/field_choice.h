@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/images/primary_beam.h>
+#include <mpol_cpp/visibilities/data_outline.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -31,14 +32,14 @@ struct KnownBeam {
 };
 
 /// The primary beam of the data's antennas, where telescope and frequencies are known.
-std::optional<KnownBeam> known_beam(const Visibilities& visibilities, const UvSummary& uv);
+std::optional<KnownBeam> known_beam(const DataOutline& data, const UvSummary& uv);
 
 /// How far flux may reach at most: to a tenth of the antennas' primary beam where that is known, else twice the scale of the
 /// shortest baseline of the array, 2/q_min.
-FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv);
+FieldChoice widest_field(const DataOutline& data, const UvSummary& uv);
 
 /// The grid of a wide image, of 256 pixels along an axis: twice the field of `coords`, or the widest field where that is more.
-GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv);
+GridCoords look_around(const GridCoords& coords, const DataOutline& data, const UvSummary& uv);
 
 /// The field that holds what the data see: one and a half times the least square that confines the flux in a dirty image of the
 /// widest field (confining_half_width), but not less than the scales of 0.6/q_min that the shortest baseline of the array
@@ -49,6 +50,6 @@ FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, 
 
 /// A warning where a field is far too narrow: narrower than the scales that the shortest baseline of the array recovers, and than
 /// four fifths of what choose_field() takes; empty else.
-std::string field_warning(const Visibilities& visibilities, const GridCoords& coords);
+std::string field_warning(const Visibilities& visibilities, const UvSummary& uv, const GridCoords& coords);
 
 }  // namespace mpol

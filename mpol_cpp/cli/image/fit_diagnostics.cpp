@@ -6,7 +6,7 @@
 #include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/cli/output/diagnostics_files.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/output/loss_curves.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>

@@ -35,8 +35,7 @@ GriddedNet make_model(const ImageOptions& options, const FitData& data, const Pl
   return GriddedNet(model, options.no_hann ? Smoothing::none : Smoothing::hann);
 }
 
-std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data) {
-  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
+std::vector<std::string> regridding_words(const ImageOptions& options, const SkyTarget& target) {
   std::vector<std::string> all;
   const auto add = [&](const std::filesystem::path& path, const char* option, SkyUnit unit) {
     if (auto words = regrid_words(path, option, target, unit); !words.empty()) all.push_back(std::move(words));
@@ -96,8 +95,8 @@ TrainOptions train_options(const ImageOptions& options, const RunRecord& record,
       .notes(notes_of_run(options, record));
 }
 
-Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels) {
-  const auto& frequencies = visibilities.frequencies();
+Tensor image_frequencies(const DataOutline& data, std::int64_t image_channels) {
+  const auto& frequencies = data.frequencies;
   if (!frequencies.defined() || frequencies.numel() == image_channels) return frequencies;
   return frequencies.mean(0, /*keepdim=*/true);
 }

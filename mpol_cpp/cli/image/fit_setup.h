@@ -25,7 +25,7 @@ namespace mpol::cli {
 GriddedNet make_model(const ImageOptions& options, const FitData& data, const PlaceInCube& place = {});
 
 /// What HISTORY says of files that such a model was made from and whose pixels are not the run's.
-std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data);
+std::vector<std::string> regridding_words(const ImageOptions& options, const SkyTarget& target);
 
 /// The likelihood that --likelihood names, in the run's dtype and on its device.
 /// @param channels  which data channels feed which image channel
@@ -42,6 +42,6 @@ TrainOptions train_options(const ImageOptions& options, const RunRecord& record,
 
 /// Frequencies of the image channels: the data's, or their mean for one image of several channels; undefined when
 /// unknown. (nchan) float64, Hz.
-Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels);
+Tensor image_frequencies(const DataOutline& data, std::int64_t image_channels);
 
 }  // namespace mpol::cli

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
 #include <mpol_cpp/cli/output/points_table.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/first_look.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
@@ -100,6 +102,7 @@ struct ImageSummary {
   std::string optimizer_reason;
   bool optimizer_is_asked_for = false;  ///< which is the reason
   DirtyPeaks peaks;                     ///< of the data, before any fit
+  WeightSummary weights;                ///< of the data
   std::vector<LambdaSummary> lambdas;
   SkyOffset center;                        ///< of the image from the phase centre
   Stokes stokes = Stokes::i;               ///< that data and image are of
@@ -140,6 +143,12 @@ struct ImageSummary {
   double estimated_memory = 0;  ///< bytes
   double samples_on_disk = 0;   ///< bytes; 0: they were in memory
 
+  /// What a first look at the data shows.
+  void take(FirstLook look) {
+    peaks = look.peaks;
+    signals = std::move(look.signals);
+    weights = look.weights;
+  }
   double reduced_chi_squared() const { return chi_squared / (2.0 * static_cast<double>(samples)); }
 };
 

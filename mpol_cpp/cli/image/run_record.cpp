@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include <ATen/Parallel.h>
+
 #include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/output/file_digest.h>
@@ -26,7 +28,7 @@ std::string toml_list(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image, bool digests_data) {
+RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image) : data_(more_files(image.data)) {
   for (const auto& setting : settings) {
     if (setting.record == Record::none) continue;
     if (!is_utf8(setting.toml_value)) {
@@ -35,18 +37,29 @@ RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOp
     }
     settings_.push_back(setting);
   }
-  const auto more_data = more_files(image.data);
-  check_readable(image.data.data);
-  for (const auto& file : more_data) check_readable(file);
-  if (digests_data) {
-    data_digest_ = std::async(std::launch::async, [data = image.data.data, more_data] {
-      auto digest = sha256_of_file(data);
-      for (const auto& file : more_data) digest += "+" + sha256_of_file(file);
-      return digest;
-    });
-  }
+  data_.insert(data_.begin(), image.data.data);
+  for (const auto& path : data_) check_readable(path);
   if (!image.mask.empty()) mask_digest_ = sha256_of_file(image.mask);
   if (const auto* file = std::get_if<StartFile>(&image.start)) start_digest_ = sha256_of_file(file->path);
+}
+
+void RunRecord::digest_data() {
+  digest_ = std::make_shared<const FileDigest>(data_);
+  data_digest_ = std::async(std::launch::async, [digest = digest_, threads = at::get_num_threads()] {
+    return digest->whole(digest->of_pieces({0, digest->pieces()}, threads));
+  });
+}
+
+void RunRecord::digest_share(const Communicator& ranks, std::int64_t threads) {
+  digest_ = std::make_shared<const FileDigest>(data_);
+  const auto share = share_of(digest_->pieces(), ranks.rank(), ranks.size());
+  digest_share_ =
+      std::async(std::launch::async, [digest = digest_, share, threads] { return digest->of_pieces(share, threads); });
+}
+
+void RunRecord::gather_digest(Communicator& ranks) {
+  const auto rows = ranks.gather(digest_share_.get());
+  if (ranks.is_first()) set_data_digest(digest_->whole(rows));
 }
 
 void RunRecord::set_data_digest(std::string digest) {

@@ -4,24 +4,35 @@
 #include <filesystem>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <torch/types.h>
+
 #include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/output/file_digest.h>
 #include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/distributed/communicator.h>
 
 namespace mpol::cli {
 
 /// What a run is: its settings as run.toml holds them, and the digests of the files it reads.
 class RunRecord {
  public:
+  /// Reads mask and start image for their SHA-256; of the data see digest_data().
   /// @param settings  with what the program chose (device, threads, step) in place of "auto"
-  /// Reads the files once for their SHA-256, the data on a thread of its own, beside whoever reads them to make the image.
-  /// @param digests_data  false: somebody else does that, see set_data_digest()
   /// @throws FileError; UsageError for a name that run.toml cannot hold
-  RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image, bool digests_data = true);
+  RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image);
+
+  /// Begins to read the data once for their digest, beside whoever reads them to make the image.
+  void digest_data();
+  /// The same of this rank's share of them. @param threads  of the rank
+  void digest_share(const Communicator& ranks, std::int64_t threads);
+  /// The digest of which each rank has found a share, on the first. @throws FileError when this rank could not read its own
+  void gather_digest(Communicator& ranks);
 
   /// run.toml: table `image` repeats the run, table `record` says what was run.
   /// @param files  what the run wrote, within OUT
@@ -50,6 +61,8 @@ class RunRecord {
   const std::string& data_digest() const { return data_digest_.get(); }
   /// What another rank has found.
   void set_data_digest(std::string digest);
+  /// Whether digest_data() was called, or what it finds is known.
+  bool knows_data() const { return data_digest_.valid(); }
 
  private:
   std::vector<RecordedSetting> settings_;
@@ -62,7 +75,10 @@ class RunRecord {
   };
   std::map<std::string, Lambda> lambdas_;  // by the name of the setting
   std::vector<std::string> notes_;
+  std::vector<std::filesystem::path> data_;  // files and folders
+  std::shared_ptr<const FileDigest> digest_;
   std::shared_future<std::string> data_digest_;
+  std::shared_future<torch::Tensor> digest_share_;
   std::string mask_digest_, start_digest_;
 };
 

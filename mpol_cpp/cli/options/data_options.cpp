@@ -244,7 +244,8 @@ std::optional<DataSize> arrays_size(const DataOptions& options) {
   if (!more_files(options).empty() || is_set_or_uvfits(options.data)) return std::nullopt;
   const io::VisibilityArrays arrays(options.data, read_options(options));
   const auto of_each = options.set.average_channels;
-  return DataSize{(std::ssize(arrays.channels()) + of_each - 1) / of_each, arrays.nvis(), arrays.bytes()};
+  return DataSize{(std::ssize(arrays.channels()) + of_each - 1) / of_each, arrays.nvis(), arrays.bytes(),
+                  !window_ranges(arrays.reader(), arrays.nvis()).empty()};
 }
 
 Visibilities read_share(const DataOptions& options, const VisibilityShare& share) {
@@ -263,6 +264,7 @@ Visibilities read_share(const DataOptions& options, const VisibilityShare& share
       }
     }
   }
+  read.checksums = io::Checksums::ignored;
   if (share.samples) read.samples = {share.samples->begin, share.samples->end};
   const io::VisibilityArrays arrays(options.data, read);
   const auto room = room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples);

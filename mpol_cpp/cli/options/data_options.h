@@ -93,9 +93,10 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
 
 /// The size of data.
 struct DataSize {
-  std::int64_t nchan;    ///< that are selected, averaged
-  std::int64_t samples;  ///< of each
-  double bytes;          ///< that all of them take
+  std::int64_t nchan;     ///< that are selected, averaged
+  std::int64_t samples;   ///< of each
+  double bytes;           ///< that all of them take
+  bool in_parts = false;  ///< stretches of samples are looked at apart
 };
 /// That of one file of arrays, before any sample is read; nothing where the data are anything else, whose samples are known only
 /// when they have been read.

@@ -53,28 +53,30 @@ Tensor distances_of_squares(const GridCoords& coords, const SkyOffset& center, s
 
 /// What the flux's distance from the phase centre makes of it.
 /// @param smooth  (nchan, n, n), means of the image's magnitude over squares of some pixels
-void measure_distance(FitFacts& facts, const Tensor& smooth, const Visibilities& visibilities, const GridCoords& coords) {
+void measure_distance(FitFacts& facts, const Tensor& smooth, const FinishedFit& fit) {
   const auto flux = smooth.sum(0).to(torch::kFloat64);
   const double total = flux.sum().item<double>();
-  const auto distances = distances_of_squares(coords, facts.center, smooth.size(-1));
+  const auto distances = distances_of_squares(fit.coords, facts.center, smooth.size(-1));
   facts.flat_radius = std::sqrt(facts.finest_fringe / (units::pi * units::arcsec));
   if (total > 0 && facts.flat_radius > 0)
     facts.flux_beyond_flat = (flux * (distances > facts.flat_radius)).sum().item<double>() / total;
-  const auto known = known_beam(visibilities, summarize_uv(visibilities.baselines()));
+  const auto known = known_beam(fit.data, fit.uv);
   if (!known) return;
-  const double frequency = visibilities.frequencies().mean(torch::kFloat64).item<double>();
+  const double frequency = fit.data.frequencies.mean(torch::kFloat64).item<double>();
   const auto power = known->beam.power(distances, frequency);
   facts.primary_beam = {.antennas = known->beam.words(),
                         .fwhm = known->beam.fwhm(frequency),
                         .at_flux = total > 0 ? (flux * power).sum().item<double>() / total : 1};
 }
 
-void measure_image(FitFacts& facts, const Tensor& sky, const Visibilities& visibilities, const GridCoords& coords) {
+void measure_image(FitFacts& facts, const FinishedFit& fit) {
+  const auto& coords = fit.coords;
+  const auto& sky = fit.sky;
   const auto npix = coords.npix();
   const auto smooth = smoothed(sky, facts.finest_fringe / coords.cell_size()).abs_();
   facts.peak = smooth.max().item<double>();
   facts.edge_peak = edge_peak(smooth);
-  measure_distance(facts, smooth, visibilities, coords);
+  measure_distance(facts, smooth, fit);
   const auto flux = sky.sum({-2, -1}) * coords.cell_area();
   facts.flux = flux.mean().item<double>();
   const auto brightest = flux.argmax().item<std::int64_t>();
@@ -132,27 +134,26 @@ void measure_surroundings(FitFacts& facts, const WideMap& wide, double field) {
 
 }  // namespace
 
-FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty, PixelSign sign) {
-  const auto& coords = data.coords();
+FitFacts measure_fit(const FinishedFit& fit) {
+  const auto& [coords, data, uv, imaging, sky, dirty, sign] = fit;
   FitFacts facts;
   facts.sign = sign;
   facts.cell_size = coords.cell_size();
   facts.npix = coords.npix();
-  facts.center = data.visibilities.observation().center;
-  const auto& baselines = data.visibilities.baselines();
-  const double longest = dirty.data.q.empty() ? 0 : std::max({dirty.data.q.back(), baselines.max_abs_u(), baselines.max_abs_v()});
+  facts.center = data.observation.center;
+  const double longest = dirty.data.q.empty() ? 0 : std::max({dirty.data.q.back(), uv.max_abs_u, uv.max_abs_v});
   facts.finest_fringe = longest > 0 ? 1 / (longest * units::arcsec) : 0;
-  measure_image(facts, sky, data.visibilities, coords);
+  measure_image(facts, fit);
   measure_residual_image(facts, sky, dirty, coords);
   if (!dirty.noise.empty()) facts.dirty_noise = *std::max_element(dirty.noise.begin(), dirty.noise.end());
-  facts.may_be_negative = !is_intensity(data.visibilities.observation().stokes);
+  facts.may_be_negative = !is_intensity(data.observation.stokes);
   measure_surroundings(facts, dirty.remainder.wide, coords.cell_size() * static_cast<double>(coords.npix()));
   facts.residuals = dirty.remainder.statistics;
   facts.parts = dirty.remainder.parts;
   facts.slope = dirty.remainder.slope;
   facts.lengths = dirty.remainder.lengths;
-  facts.slope_of_channels = data.visibilities.nchan() > 1;
-  facts.of_cells = data.imaging == Imaging::cells;
+  facts.slope_of_channels = data.nchan > 1;
+  facts.of_cells = imaging == Imaging::cells;
   if (!dirty.model.q.empty() && facts.flux > 0 && sign == PixelSign::positive) {
     facts.shortest = dirty.model.q.front();
     const auto& amplitude = dirty.model.amplitude;

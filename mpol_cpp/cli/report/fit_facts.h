@@ -14,6 +14,8 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/likelihoods/noise_model.h>
+#include <mpol_cpp/visibilities/data_outline.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 
 namespace mpol::cli {
 
@@ -67,8 +69,18 @@ struct FitFacts {
   bool weights_were_doubted = false;  ///< before the fit, by the scatter in uv cells
 };
 
+/// A fit that is to be judged.
+struct FinishedFit {
+  const GridCoords& coords;
+  const DataOutline& data;
+  const UvSummary& uv;
+  Imaging imaging;    ///< of which its dirty images are made
+  const Tensor& sky;  ///< (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2
+  const DirtyProducts& dirty;
+  PixelSign sign;  ///< of its pixels
+};
+
 /// What image and residual say, without what the data (data) and the fit itself say (settled, noise, …).
-/// @param sky  (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2
-FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty, PixelSign sign);
+FitFacts measure_fit(const FinishedFit& fit);
 
 }  // namespace mpol::cli

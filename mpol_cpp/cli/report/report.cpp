@@ -21,7 +21,6 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
-#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
 namespace {
@@ -211,8 +210,7 @@ std::string choices_section(const ImageSummary& summary) {
   return html::section("What was chosen", html::table({"option", "value", "why"}, rows));
 }
 
-std::string frequency_words(const Visibilities& visibilities) {
-  const auto& frequencies = visibilities.frequencies();
+std::string frequency_words(const Tensor& frequencies) {
   if (!frequencies.defined()) return "unknown";
   const double low = frequencies.min().item<double>() / 1e9, high = frequencies.max().item<double>() / 1e9;
   return low == high ? fmt::format("{:.6g} GHz", low) : fmt::format("{:.6g} to {:.6g} GHz", low, high);
@@ -238,10 +236,10 @@ void add_readings(Rows& rows, const std::vector<std::string>& readings) {
 }
 
 std::string data_section(const ReportContent& content) {
-  const auto& visibilities = content.visibilities;
-  const auto& observation = visibilities.observation();
-  const auto uv = summarize_uv(visibilities.baselines());
-  const auto& weights = visibilities.weights();
+  const auto& data = content.data;
+  const auto& observation = data.observation;
+  const auto& uv = content.uv;
+  const auto& weights = content.summary.weights;
   const auto& scatter = content.summary.scatter;
   Rows rows = {{"file", content.name}};
   add_readings(rows, content.readings);
@@ -255,10 +253,9 @@ std::string data_section(const ReportContent& content) {
   }
   if (!observation.date.empty()) rows.emplace_back("date", observation.date);
   if (observation.stokes != Stokes::i) rows.emplace_back("polarisation", stokes_text(observation.stokes));
-  rows.emplace_back("visibilities",
-                    fmt::format("{} in {} channel{}, {} occupied uv cells", content.summary.visibilities, visibilities.nchan(),
-                                visibilities.nchan() == 1 ? "" : "s", content.summary.cells));
-  rows.emplace_back("frequency", frequency_words(visibilities));
+  rows.emplace_back("visibilities", fmt::format("{} in {} channel{}, {} occupied uv cells", content.summary.visibilities,
+                                                data.nchan, data.nchan == 1 ? "" : "s", content.summary.cells));
+  rows.emplace_back("frequency", frequency_words(data.frequencies));
   rows.emplace_back("baselines", fmt::format("{:.4g} to {:.4g} λ (read as {}); 5 % lie below {:.4g} λ", uv.shortest, uv.longest,
                                              content.uv_unit, uv.short_end));
   if (uv.shortest > 0) {
@@ -266,9 +263,8 @@ std::string data_section(const ReportContent& content) {
                                             1 / (uv.longest * units::arcsec), 1 / (uv.shortest * units::arcsec),
                                             0.6 / (uv.shortest * units::arcsec)));
   }
-  rows.emplace_back("weights",
-                    fmt::format("{:.4g} to {:.4g} Jy⁻²; noise of a point source {:.3g} Jy", weights.min().item<double>(),
-                                weights.max().item<double>(), 1 / std::sqrt(sum_in_float64(weights))));
+  rows.emplace_back("weights", fmt::format("{:.4g} to {:.4g} Jy⁻²; noise of a point source {:.3g} Jy", weights.least,
+                                           weights.largest, 1 / std::sqrt(weights.sum)));
   rows.emplace_back("scatter in uv cells",
                     scatter.cells == 0
                         ? "unknown: no cell holds two samples"
@@ -385,7 +381,7 @@ std::string settings_section(const ReportContent& content) {
 }  // namespace
 
 std::string report_html(const ReportContent& content) {
-  const auto& object = content.visibilities.observation().object;
+  const auto& object = content.data.observation.object;
   const auto title = (object.empty() ? std::string() : object + ": ") + content.name;
   return html::page("mpol image, " + title,
                     "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) + figures_section(content) +

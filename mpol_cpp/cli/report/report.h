@@ -7,7 +7,8 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/report/fit_facts.h>
 #include <mpol_cpp/images/beam.h>
-#include <mpol_cpp/visibilities/visibilities.h>
+#include <mpol_cpp/visibilities/data_outline.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 
 namespace mpol::cli {
 
@@ -15,7 +16,8 @@ namespace mpol::cli {
 struct ReportContent {
   const ImageSummary& summary;
   const FitFacts& facts;
-  const Visibilities& visibilities;
+  const DataOutline& data;
+  const UvSummary& uv;                ///< of all baselines
   std::string name;                   ///< of the data: the file's
   std::string uv_unit;                ///< in which its u and v were read
   std::vector<Beam> beams;            ///< of dirty and residual images; none when a beam is no ellipse

@@ -20,7 +20,7 @@ constexpr double tolerance_of_image = 1e-3;
 
 double bound_of(const TermWeighing& with) {
   const auto& bound = with.options.chi2_bound->value;
-  return bound ? *bound * 2 * static_cast<double>(with.visibilities) : chi_squared_bound(with.visibilities);
+  return bound ? *bound * 2 * static_cast<double>(with.size.visibilities) : chi_squared_bound(with.size.visibilities);
 }
 
 void print_fit(const BoundedFitPoint& point, double bound) {

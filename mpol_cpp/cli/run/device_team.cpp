@@ -85,12 +85,13 @@ FitSize DeviceTeam::hold_channels(const Share& channels, const std::function<Vis
     if (part.has_work()) likelihoods_[rank] = make_likelihood(options_, part.visibilities(), part.map(), part.dataset(), device);
   });
   FitSize all;
-  for (const auto& likelihood : likelihoods_) {
-    if (!likelihood) continue;
-    const auto own = FitSize::of(likelihood, options_);
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    if (!likelihoods_[rank]) continue;
+    const auto own = FitSize::of(likelihoods_[rank], parts_[rank].dataset()->ncells(), options_);
     all.normalizer = options_.normalize == Normalize::none ? own.normalizer : all.normalizer + own.normalizer;
     all.samples += own.samples;
     all.visibilities += own.visibilities;
+    all.cells += own.cells;
   }
   return all;
 }

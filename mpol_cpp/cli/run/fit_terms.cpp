@@ -37,19 +37,14 @@ void take_usual_units(RegularizerOptions& r, double signal_to_noise) {
   }
 }
 
-DirtyPeaks peaks_of(const ImageOptions& options, const FitData& data) {
-  const auto peaks = dirty_peaks(data.dataset);
-  return options.sign == PixelSign::either ? peaks.of_either_sign() : peaks;
-}
-
 /// What a weight is where chi^2 is divided by other numbers, as in other programs.
 std::string conversion_words(const Term& term, const TermWeighing& with) {
-  const auto beside = [&](double other) { return term.weights().front() * with.normalizer / other; };
-  const auto cells = with.data.dataset->ncells();
+  const auto beside = [&](double other) { return term.weights().front() * with.size.normalizer / other; };
+  const auto cells = with.size.cells;
   return fmt::format(
       "lambda of {}: {:.6g} beside chi^2/(2 x {} cells), {:.6g} beside chi^2/(2 x {} visibilities), {:.6g} beside chi^2",
-      term.name(), beside(static_cast<double>(cells)), cells, beside(static_cast<double>(with.visibilities)), with.visibilities,
-      beside(0.5));
+      term.name(), beside(static_cast<double>(cells)), cells, beside(static_cast<double>(with.size.visibilities)),
+      with.size.visibilities, beside(0.5));
 }
 
 constexpr const char* automatic_words = "auto";
@@ -58,11 +53,6 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-std::vector<ChannelSignal> signals_of(const ImageOptions& options, const FitData& data, double normalizer) {
-  if (!weighs_channels(options, data.channels.nchan())) return {};
-  return channel_signals(data.dataset, data.visibilities, data.channels, normalizer, options.sign == PixelSign::either);
 }
 
 /// Whether a term has the usual weights, each channel its own where there are signals of them.
@@ -136,18 +126,16 @@ double next_number(std::istream& numbers) {
 }  // namespace
 
 std::vector<Term> weigh_terms(const TermWeighing& with) {
-  const auto& coords = with.data.coords();
-  const auto noise = noise_unit(coords, with.data.visibilities, with.data.channels.nchan(), with.normalizer);
+  const auto& coords = with.coords;
+  const auto& noise = with.noise;
   auto options = with.options;
   auto& given = options.regularizers;
-  with.summary.peaks = peaks_of(options, with.data);
   take_usual_units(given, with.summary.peaks.brightest);
   auto terms = regularizer_terms(with_units_as_numbers(given));
   for (auto& term : terms) {
     if (!given.in_units.contains(option_of(term.name()))) continue;
     term = term.with_weights({term.weights().front() * lambda_unit(term, noise, coords).value()});
   }
-  with.summary.signals = signals_of(with.options, with.data, with.normalizer);
   if (const auto& signals = with.summary.signals; !signals.empty()) {
     for (auto& term : terms) {
       if (has_usual_weight(term, with.options))
@@ -155,8 +143,10 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     }
   }
   const auto own = terms.size();
-  for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(with.options)), with.data.dataset))
-    terms.push_back(term);
+  if (!with.options.guess_lambda.empty()) {
+    for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(with.options)), with.data.dataset))
+      terms.push_back(term);
+  }
   if (!given.searched.empty()) {
     const Stopwatch watch(with.summary.seconds.crossval);
     const LambdaSearch search{options, with.record, with.data, terms, noise, with.device, with.state, with.ranks, with.devices};
@@ -186,6 +176,10 @@ bool weighs_channels(const ImageOptions& options, std::int64_t nchan) {
   const auto& given = options.regularizers;
   return nchan > 1 && !given.automatic.empty() && given.searched.empty() && !options.chi2_bound &&
          choose_optimizer(options).is_convex() && joining_term(options).empty();
+}
+
+Looking looking(const ImageOptions& options, std::int64_t nchan, double normalizer) {
+  return {options.sign == PixelSign::either, weighs_channels(options, nchan), normalizer};
 }
 
 std::vector<Term> terms_for_traits(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
@@ -219,11 +213,10 @@ Term with_channels_of(const Term& term, const Term& other, const Share& channels
 }
 
 void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with) {
-  const auto noise = noise_unit(with.data.coords(), with.data.visibilities, with.data.channels.nchan(), with.normalizer);
   std::erase_if(with.summary.lambdas, [](const LambdaSummary& lambda) { return lambda.how == automatic_words; });
   for (const auto& term : terms) {
     if (const auto source = source_of(term, with); source.how == automatic_words)
-      note_lambda(term, lambda_unit(term, noise, with.data.coords()), source, with);
+      note_lambda(term, lambda_unit(term, with.noise, with.coords), source, with);
   }
 }
 
@@ -260,12 +253,12 @@ std::vector<ChannelSignal> signals_of_first(const std::vector<ChannelSignal>& kn
   return signals;
 }
 
-std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer) {
+std::vector<Choice> lambda_choices(const ImageOptions& options, const FirstLook& look, const NoiseUnit& noise,
+                                   const GridCoords& coords) {
   auto given = options.regularizers;
-  const double signal = peaks_of(options, data).brightest;
+  const double signal = look.peaks.brightest;
   take_usual_units(given, signal);
-  const auto noise = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), normalizer);
-  const auto signals = signals_of(options, data, normalizer);
+  const auto& signals = look.signals;
   std::vector<Choice> choices;
   for (const auto& term : regularizer_terms(with_units_as_numbers(given))) {
     const auto option = option_of(term.name());
@@ -284,7 +277,7 @@ std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& d
                        units_words(lambda), signal)});
       continue;
     }
-    const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();
+    const double units = given.in_units.at(option), unit = lambda_unit(term, noise, coords).value();
     const auto why = given.automatic.contains(option) ? fmt::format("for a peak of {:.3g} times the noise", signal) : "as given";
     choices.push_back(
         {option, fmt::format("{:.4g}", units * unit), fmt::format("{:.4g} U, in units of the noise, {}", units, why)});

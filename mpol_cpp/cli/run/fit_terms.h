@@ -8,14 +8,17 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/first_look.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/cli/run/part_fit.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/distributed/device_group.h>
 #include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/objective/term.h>
 
 namespace mpol::cli {
@@ -23,16 +26,17 @@ namespace mpol::cli {
 /// What the regularizers of a fit are weighed by, and where it is told.
 struct TermWeighing {
   const ImageOptions& options;
-  FitData data;
-  double normalizer;                       ///< N: chi^2 is divided by 2 N
-  std::int64_t visibilities;               ///< of all channels
+  FitData data;  ///< those that a search, a bound or a guess needs
+  GridCoords coords;
+  NoiseUnit noise;
+  FitSize size;
   std::shared_ptr<Likelihood> likelihood;  ///< of the fit
   torch::Device device;                    ///< of a cross-validation's fits
   std::filesystem::path state;             ///< the folder in which a cross-validation is kept
   std::shared_ptr<Communicator> ranks;     ///< that share its folds; empty: this one alone
   DeviceGroup* devices;                    ///< the same of devices of this process
   RunRecord& record;
-  ImageSummary& summary;  ///< gets lambdas, scan and the scan's seconds
+  ImageSummary& summary;  ///< knows what a first look has shown; gets lambdas, scan and the scan's seconds
 };
 
 /// The regularizers that were given a weight, in units of noise or as a number, those whose weight is to be guessed, and those
@@ -48,6 +52,8 @@ bool weights_follow_fit(const ImageOptions& options);
 /// Whether each channel of a cube has the weights, of those that nobody gave, which suit it: in a convex fit in which none joins
 /// channels.
 bool weighs_channels(const ImageOptions& options, std::int64_t nchan);
+/// How data are looked at before they are fitted. @param normalizer  of the fit
+Looking looking(const ImageOptions& options, std::int64_t nchan, double normalizer);
 /// The same terms for what a first fit has shown: weights that nobody gave are set anew.
 /// @param signal_to_noise  peak_signal_to_noise(), by the weights of the data
 /// @param signals          of each channel, where they have weights of their own
@@ -61,6 +67,7 @@ Term with_channels_of(const Term& term, const Term& other, const Share& channels
 void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with);
 
 /// What a dry run says of weights in units of noise, and of those that are yet to be searched.
-std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer);
+std::vector<Choice> lambda_choices(const ImageOptions& options, const FirstLook& look, const NoiseUnit& noise,
+                                   const GridCoords& coords);
 
 }  // namespace mpol::cli

@@ -5,7 +5,7 @@
 
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
-#include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/output/loss_curves.h>
 #include <mpol_cpp/cli/output/run_images.h>
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -40,7 +40,7 @@ std::optional<Beam> middle_beam(const ImageResults& results) {
 
 /// The figures, which are drawn while the caller goes on.
 void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
-  const auto center = results.visibilities.observation().center;
+  const auto center = results.data.observation.center;
   const auto add = [&](const char* name, plot::Page page) {
     plot::shift(page, center);
     figures.add(folder.staged(name), page);
@@ -58,7 +58,7 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.residual = results.dirty.residual;
   figure.beam = middle_beam(results);
   figure.noise = results.dirty.noise;
-  figure.baselines = results.visibilities.baselines();
+  figure.baselines = results.baselines;
   figure.amplitude_q = results.dirty.data.q;
   figure.amplitude_data = results.dirty.data.amplitude;
   figure.amplitude_model = results.dirty.model.amplitude;
@@ -112,7 +112,7 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
   if (results.scan) write_file_atomically(folder.staged("scan.csv"), scan_csv(*results.scan));
   auto header = io::FitsOptions()
                     .frequencies(results.frequencies)
-                    .observation(results.visibilities.observation())
+                    .observation(results.data.observation)
                     .history(history_lines(record, fit));
   stage_cube(folder, "image.fits", results.sky, results, header, options.split_channels);
   if (results.errors) stage_errors(folder, results, header, options.split_channels);

@@ -13,7 +13,7 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/run/structure_judging.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
-#include <mpol_cpp/visibilities/visibilities.h>
+#include <mpol_cpp/visibilities/data_outline.h>
 
 namespace mpol::cli {
 
@@ -23,7 +23,8 @@ struct ImageResults {
   Tensor sky;  ///< (nchan, npix, npix), Jy/arcsec^2, sky orientation, float64 on the CPU
   DirtyProducts dirty;
   Tensor frequencies;  ///< (nchan) Hz of the image channels, or undefined
-  const Visibilities& visibilities;
+  const DataOutline& data;
+  const Baselines& baselines;                 ///< some of the data's, of which the coverage is drawn
   const std::optional<Scan>& scan;            ///< the cross-validation, if there was one
   const std::optional<MappedErrors>& errors;  ///< where they were sampled
   Tensor kept_samples = {};                   ///< (samples, nchan, npix, npix), Jy/arcsec^2, or undefined

@@ -63,7 +63,8 @@ class ImageRun {
     data_.check_memory_for({1});  // before anything is read or allocated; again with the channels of the data
     options_.data.device = data_.chosen_device().names();
     options_.data.threads = threads_;
-    record_.emplace(settings.recorded(), options_, ranks()->is_first() || data_.shares_folds());
+    record_.emplace(settings.recorded(), options_);
+    if (data_.shares_folds() || (ranks()->is_first() && !may_share_digest())) record_->digest_data();
   }
 
   int run() {
@@ -93,7 +94,8 @@ class ImageRun {
                  options_.output.out.string());
     }
     summary_.seconds.start = seconds_since_start();
-    data_.read_and_share(sharing, before_ ? std::optional(before_->channels_at_once.value_or(0)) : std::nullopt);
+    data_.read_and_share(sharing, before_ ? std::optional(before_->channels_at_once.value_or(0)) : std::nullopt,
+                         [this] { digest_once_decided(); });
     summary_.choices = choices();
     if (const auto& sign = data_.chosen_sign(); sign && options_.output.speaks()) fmt::print("{}", choice_words({*sign}));
     calibrate_data(folder);
@@ -101,7 +103,7 @@ class ImageRun {
     take_points_out(folder);
     if (summary_.points && summary_.points->found.interrupted) return interrupted_before_fit();
     data_.average_and_make_likelihood();
-    outcome_.structures = marked_regions(options_, data_.fit_data());
+    outcome_.structures = marked_regions(options_, data_.target());
     stop_if_requested();
     fit(prepared_state(folder));
     data_.release_ranks();
@@ -116,7 +118,7 @@ class ImageRun {
 
   /// The part of every rank but the first: what is shared.
   int assist() {
-    if (!data_.get_share()) return exit_done;
+    if (!data_.get_share([this] { digest_once_decided(); })) return exit_done;
     data_.average_and_make_likelihood();
     if (data_.is_served_by_ranks()) data_.serve();
     else if (data_.sharding().shard == Shard::channels || data_.shares_folds()) fit(text_of_first(std::string()));
@@ -156,7 +158,8 @@ class ImageRun {
     data_.read();
     summary_.choices = choices();
     data_.average_and_make_likelihood();
-    for (auto& choice : lambda_choices(options_, data_.fit_data(), data_.size().normalizer))
+    const auto look = data_.first_look();
+    for (auto& choice : lambda_choices(options_, look, data_.noise(look.weights.sum), data_.coords()))
       summary_.choices.push_back(std::move(choice));
     if (!options_.fit_blocks.empty()) summary_.choices.push_back(blocks_choice(options_));
     if (!options_.points.empty()) summary_.choices.push_back(points_choice(options_));
@@ -223,10 +226,12 @@ class ImageRun {
     const auto& size = data_.size();
     std::vector<Term> terms;
     std::optional<TermWeighing> weighing;
-    if (ranks()->is_first() || data_.shares_folds()) {
-      weighing.emplace(TermWeighing{options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(),
-                                    data_.device(), state, data_.shares_folds() ? ranks() : nullptr, devices, *record_,
-                                    summary_});
+    const bool weighs = ranks()->is_first() || data_.shares_folds();
+    if (weighs || data_.looks_at_own_channels()) summary_.take(data_.first_look());
+    if (weighs) {
+      weighing.emplace(TermWeighing{options_, data_.fit_data(), data_.coords(), data_.noise(summary_.weights.sum), size,
+                                    data_.likelihood(), data_.device(), state, data_.shares_folds() ? ranks() : nullptr, devices,
+                                    *record_, summary_});
       terms = weigh_terms(*weighing);
     }
     if (summary_.scan && summary_.scan->interrupted) return;
@@ -239,6 +244,7 @@ class ImageRun {
         peaks = DirtyPeaks{brightest, darkest, on_any_scale, share};
       }
       summary_.signals = signals_of_first(summary_.signals);
+      if (shares_digest()) record_->gather_digest(*ranks());
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
       data_.end_patience();
@@ -246,7 +252,7 @@ class ImageRun {
     FitPlan plan{options_, *record_,         state,           std::move(terms),
                  peaks,    summary_.signals, size.normalizer, data_.chosen_grid().center};
     if (ranks()->is_first()) {
-      for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
+      for (auto& line : regridding_words(options_, data_.target())) record_->note(std::move(line));
     }
     const auto beams = beams_for_errors();
     if (data_.groups().are_several()) return fit_groups(std::move(plan), weighing, beams);
@@ -269,6 +275,18 @@ class ImageRun {
     describe_fit();
     if (has_errors) take(std::move(errors));
     if (fitted.ended() && !shares_channels()) doubt(fitted);
+  }
+
+  /// Whether ranks may find the digest of the data together: a run that goes on, or begins with settings of another one, compares
+  /// it before there are any shares.
+  bool may_share_digest() const { return !ranks()->is_alone() && !options_.resume && options_.output.config.empty(); }
+  /// Whether they do, once it is decided what each reads.
+  bool shares_digest() const { return may_share_digest() && data_.looks_at_own_channels(); }
+  /// Begins what of the digest this rank finds, unless it has begun.
+  void digest_once_decided() {
+    if (record_->knows_data()) return;
+    if (shares_digest()) record_->digest_share(*ranks(), threads_);
+    else if (ranks()->is_first()) record_->digest_data();
   }
 
   /// Whether ranks or devices fit channels of their own.
@@ -453,10 +471,10 @@ class ImageRun {
     summary_.normalizer = data_.size().normalizer;
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normalizer;
     summary_.center = data_.chosen_grid().center;
-    summary_.stokes = data_.visibilities().observation().stokes;
+    summary_.stokes = data_.outline().observation.stokes;
     summary_.samples = data_.size().samples;
     summary_.visibilities = data_.size().visibilities;
-    summary_.cells = data_.dataset()->ncells();
+    summary_.cells = data_.size().cells;
     const auto flux = (outcome_.sky.sum({-2, -1}) * data_.coords().cell_area()).contiguous();
     summary_.flux.assign(flux.const_data_ptr<double>(), flux.const_data_ptr<double>() + flux.numel());
     summary_.device = options_.data.device;

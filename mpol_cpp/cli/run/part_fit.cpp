@@ -306,8 +306,9 @@ class PartFits {
 
 }  // namespace
 
-FitSize FitSize::of(const std::shared_ptr<Likelihood>& likelihood, const ImageOptions& options) {
-  return {Objective(likelihood, {}, options.normalize).normalizer(), likelihood->samples(), likelihood->visibilities_count()};
+FitSize FitSize::of(const std::shared_ptr<Likelihood>& likelihood, std::int64_t cells, const ImageOptions& options) {
+  return {Objective(likelihood, {}, options.normalize).normalizer(), likelihood->samples(), likelihood->visibilities_count(),
+          cells};
 }
 
 bool FittedPart::ended() const { return result.stop_reason == StopReason::epochs || result.stop_reason == StopReason::converged; }

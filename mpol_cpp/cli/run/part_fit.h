@@ -26,9 +26,10 @@ namespace mpol::cli {
 struct FitSize {
   double normalizer = 0;
   std::int64_t samples = 0, visibilities = 0;
+  std::int64_t cells = 0;  ///< that hold samples
 
-  /// That of one likelihood, as --normalize says.
-  static FitSize of(const std::shared_ptr<Likelihood>& likelihood, const ImageOptions& options);
+  /// That of one likelihood, as --normalize says, whose cells are so many.
+  static FitSize of(const std::shared_ptr<Likelihood>& likelihood, std::int64_t cells, const ImageOptions& options);
 };
 
 /// What all parts of a fit have in common.

@@ -17,6 +17,7 @@
 #include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/number_text.h>
@@ -88,12 +89,20 @@ Error RunData::out_of_memory() const { return cli::out_of_memory(estimate_, free
 void RunData::read() {
   const Stopwatch watch(summary_.seconds.reading);
   visibilities_.emplace(grid_.take_visibilities(options_.data));
+  outline_.emplace(*visibilities_);
+  uv_ = summarize_uv(visibilities_->baselines());
   check_grid_holds(*visibilities_, options_.data, coords_);
   check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
   check_no_hermitian_pairs(*visibilities_);
   choose_sign();
-  if (const auto warning = field_warning(*visibilities_, coords_); !warning.empty()) log_warning(warning);
+  if (const auto warning = field_warning(*visibilities_, uv_, coords_); !warning.empty()) log_warning(warning);
   stop_if_requested();
+}
+
+/// Takes this rank's share of what is not read by it whole.
+void RunData::take_share(const VisibilityShare& share) {
+  visibilities_ = reading_.get(options_, grid_, share);
+  held_channels_ = share.channels;
 }
 
 void RunData::choose_sign() {
@@ -105,9 +114,18 @@ void RunData::choose_sign() {
   chosen_sign_ = Choice{"sign", choice_name(options_.sign, sign_choices), stokes_text(stokes) + " may be negative"};
 }
 
-void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> before) {
+void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> before, const std::function<void()>& decided) {
   if (!reading_.is_from_file()) read();
   decide_shares(sharing, before);
+  decided();
+  if (reads_own_channels_) {
+    const Stopwatch watch(summary_.seconds.reading);
+    take_share(*share_of_rank(ranks()->rank()));
+    check_no_hermitian_pairs(*visibilities_);
+    choose_sign();
+    stop_if_requested();
+    return;
+  }
   if (reading_.is_from_file()) read();
   if (team_ || ranks()->is_alone() || sharding_.shard == Shard::none) return;
   reading_.send(*visibilities_, [this](std::int64_t rank) { return share_of_rank(rank); });
@@ -128,28 +146,52 @@ void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> befo
   sharding_ = choose_sharding(options_, size, all);
   choose_groups(before);  // while others leave without a word where it refuses
   if (all == 1) return;
+  reads_own_channels_ = all_can_be_apart();
   sharing.announce(static_cast<std::int64_t>(sharding_.shard));
-  text_of_first(fmt::format("{}", groups_.at_once()));
+  numbers_of_first<2>({static_cast<double>(groups_.at_once()), reads_own_channels_ ? 1.0 : 0.0});
   reading_.tell_size(visibilities_);
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
 }
 
-bool RunData::get_share() {
+/// Whether no rank has to read other channels than its own: whatever this run wants to know of all data is a sum over channels. A
+/// grid that was chosen from the data has read them all.
+bool RunData::all_can_be_apart() const {
+  const bool looks_at_all = options_.likelihood_kind().of_cells || !options_.is_gaussian() || !options_.guess_lambda.empty() ||
+                            options_.data.set.averages();
+  return sharding_.shard == Shard::channels && !groups_.are_several() && reading_.is_from_file() && !reading_.size()->in_parts &&
+         !grid_.visibilities && !looks_at_all;
+}
+
+/// What the first rank knows of all data, put together from the channels of all; how far flux reaches and what noise there is
+/// without it is asked of its own channels.
+void RunData::look_at_own_channels(const CellStatistics& statistics) {
+  summary_.scatter = scatter_of_ranks(statistics, *ranks());
+  const auto* own = part_.has_work() ? &part_.visibilities() : nullptr;
+  const auto known = outline_of_ranks(own, *ranks());
+  if (!known) return;
+  outline_ = known->first;
+  uv_ = known->second;
+  if (const auto warning = field_warning(*own, uv_, coords_); !warning.empty()) log_warning(warning);
+  check_scatter();
+}
+
+bool RunData::get_share(const std::function<void()>& decided) {
   if (!reading_.is_of_shares()) read();
   const auto way = Agreement::wait();
   if (way == 0) return false;  // the first has nothing to do, or says why not
   sharding_.shard = static_cast<Shard>(way);
-  const auto at_once = number_of<std::int64_t>(text_of_first(std::string())).value();
+  const auto [at_once, reads_own] = numbers_of_first<2>({});
+  reads_own_channels_ = reads_own > 0;
+  decided();
   reading_.tell_size(std::nullopt);
-  groups_ = ChannelGroups(nchan_of_image(), at_once, "as the first rank");
+  groups_ = ChannelGroups(nchan_of_image(), static_cast<std::int64_t>(at_once), "as the first rank");
   if (sharding_.shard == Shard::none) return shares_folds();
   const Stopwatch watch(summary_.seconds.reading);
   const bool of_channels = sharding_.shard == Shard::channels;
   if (!reading_.is_of_shares()) {
     if (!of_channels) take_own_samples();
   } else if (const auto share = share_of_rank(ranks()->rank())) {
-    visibilities_ = reading_.get(options_, grid_, *share);
-    held_channels_ = share->channels;
+    take_share(*share);
     choose_sign();
     if (!of_channels) own_samples_ = visibilities_;
   }
@@ -209,7 +251,8 @@ void RunData::average_and_make_likelihood() {
   channels_ = options_.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
   if (options_.dry_run) choose_groups(std::nullopt);
   check_memory_for(held_channels(groups_.most_channels()));
-  const bool holds_part = !ranks()->is_first() && sharding_.shard == Shard::channels && reading_.is_of_shares();
+  const bool holds_part =
+      reads_own_channels_ || (!ranks()->is_first() && sharding_.shard == Shard::channels && reading_.is_of_shares());
   if (visibilities_ && !holds_part && (ranks()->is_first() || shares_samples() || shares_folds())) average();
   stop_if_requested();
   if (!groups_.are_several()) {
@@ -267,6 +310,7 @@ void RunData::release_ranks() {
 }
 
 FitData RunData::fit_data() const {
+  if (reads_own_channels_) return own_part().data;
   return {*visibilities_, channels_, dataset_, imaging_of(options_), options_.data.parts->ranges(visibilities_->nvis())};
 }
 
@@ -307,8 +351,11 @@ void RunData::make_likelihood_of_fit() {
     exact->to(device_);
     likelihood_ = exact.ptr();
   } else if (sharding_.shard == Shard::channels) {
+    CellStatistics statistics;
     part_ = ChannelPart(
-        nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_, ranks());
+        nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_, ranks(), {},
+        reads_own_channels_ ? &statistics : nullptr);
+    if (reads_own_channels_) look_at_own_channels(statistics);
     if (part_.has_work()) likelihood_ = make_likelihood(options_, part_.visibilities(), part_.map(), part_.dataset(), device_);
   } else if (ranks()->is_first()) {
     likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
@@ -318,7 +365,8 @@ void RunData::make_likelihood_of_fit() {
 
 /// Summed over the ranks that hold channels, else of this rank's likelihood.
 FitSize RunData::size_of_fit() const {
-  const auto size = likelihood_ ? FitSize::of(likelihood_, options_) : FitSize();
+  const auto& cells = part_.holds_channels() ? part_.dataset() : dataset_;
+  const auto size = likelihood_ ? FitSize::of(likelihood_, cells.is_empty() ? 0 : cells->ncells(), options_) : FitSize();
   const bool known_to_first = !part_.holds_channels() && shares_folds();  // folds are weighed by numbers of the whole
   if (!part_.holds_channels() && !known_to_first) return size;
   const bool counts = part_.holds_channels() || ranks()->is_first();
@@ -327,10 +375,12 @@ FitSize RunData::size_of_fit() const {
 
 /// Over ranks.
 FitSize RunData::summed(const FitSize& own) const {
-  std::vector<double> numbers = {own.normalizer, static_cast<double>(own.samples), static_cast<double>(own.visibilities)};
+  std::vector<double> numbers = {own.normalizer, static_cast<double>(own.samples), static_cast<double>(own.visibilities),
+                                 static_cast<double>(own.cells)};
   ranks()->sum(numbers);
   if (options_.normalize == Normalize::none) numbers[0] = 0.5;
-  return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
+  return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2]),
+          static_cast<std::int64_t>(numbers[3])};
 }
 
 /// The same of all channels by their data, before there is any likelihood of them.
@@ -339,7 +389,7 @@ FitSize RunData::size_of_data() const {
   const auto normalizer = options_.normalize == Normalize::none           ? 0.5
                           : options_.normalize == Normalize::visibilities ? static_cast<double>(visibilities)
                                                                           : static_cast<double>(cells);
-  return {normalizer, options_.likelihood_kind().of_cells ? cells : visibilities, visibilities};
+  return {normalizer, options_.likelihood_kind().of_cells ? cells : visibilities, visibilities, cells};
 }
 
 /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell
@@ -361,11 +411,19 @@ PartToFit RunData::own_part() const {
   return {own, likelihood_, device_, part_.ranks(), {first_held_ + part_.first(), nchan_of_image()}};
 }
 
+FirstLook RunData::first_look() const {
+  const auto how = looking(options_, nchan_of_image(), size_.normalizer);
+  if (!reads_own_channels_) return look_at(fit_data(), how);
+  if (!part_.has_work()) return look_at(nullptr, how, *ranks());
+  const auto own = own_part().data;
+  return look_at(&own, how, *ranks());
+}
+
 std::optional<DirtyProducts> RunData::products_of_ranks(const Tensor& sky) const {
   auto& ranks = *part_.ranks();
   auto numbers = at::zeros({4}, torch::kFloat64);
   if (ranks.is_first() && fit_data().parts.empty()) {
-    const auto frame = product_frame(fit_data());
+    const auto frame = reads_own_channels_ ? product_frame(coords_, *outline_, uv_) : product_frame(fit_data(), uv_);
     numbers = at::tensor({1.0, frame.longest, frame.wide.cell_size(), static_cast<double>(frame.wide.npix())}, torch::kFloat64);
   }
   ranks.broadcast(numbers);

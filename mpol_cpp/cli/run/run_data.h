@@ -1,15 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/first_look.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
+#include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/cli/run/device_team.h>
 #include <mpol_cpp/cli/run/part_fit.h>
@@ -20,6 +23,7 @@
 #include <mpol_cpp/cli/sharing/sharding.h>
 #include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
 #include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/train/memory_estimate.h>
 
 namespace mpol::cli {
@@ -43,9 +47,11 @@ class RunData {
   void read();
   /// The same, by the first of several ranks, which decides what they or the devices share, and tells them and people.
   /// @param before  how many channels the run to resume has at a time, 0: all; nothing without one
-  void read_and_share(Agreement& sharing, std::optional<std::int64_t> before);
+  /// @param decided  called as soon as it is known who reads what
+  void read_and_share(Agreement& sharing, std::optional<std::int64_t> before, const std::function<void()>& decided);
   /// Waits for what the first rank decides, and gets this one's share. @return whether there is anything to do for it
-  bool get_share();
+  /// @param decided  called as soon as it is known who reads what
+  bool get_share(const std::function<void()>& decided);
   /// Whether ranks share the folds of a cross-validation.
   bool shares_folds() const;
   /// From here on ranks wait for each other no longer than usual: see SharedReading.
@@ -64,8 +70,14 @@ class RunData {
 
   /// The part of the fit that this rank makes by itself.
   PartToFit own_part() const;
-  /// All data.
+  /// All data; of ranks that have read no more than their channels, these.
   FitData fit_data() const;
+  /// Whether all ranks, the first too, have read no more than their channels, and so look at the data together.
+  bool looks_at_own_channels() const { return reads_own_channels_; }
+  /// What the data say before a fit: on the first rank, or where each has all of them. Sums over ranks where these look together.
+  FirstLook first_look() const;
+  /// What weights of regularizers are measured by. @param weights  the sum over all data
+  NoiseUnit noise(double weights) const { return noise_unit(coords_, weights, nchan_of_image(), size_.normalizer); }
   /// Dirty images and all that goes with them, of ranks that fit channels and are all here with the model of their own: on the
   /// first, and where it looks at no parts of the data apart. @param sky  of own_part(), (nchan, npix, npix)
   std::optional<DirtyProducts> products_of_ranks(const Tensor& sky) const;
@@ -77,13 +89,16 @@ class RunData {
 
   const ChosenGrid& chosen_grid() const { return grid_; }
   const GridCoords& coords() const { return coords_; }
+  /// The image of the run.
+  SkyTarget target() const { return {coords_, nchan_of_image(), outline_->observation}; }
   /// Whether pixels may be negative, where nobody said so and they may; once the samples are read.
   const std::optional<Choice>& chosen_sign() const { return chosen_sign_; }
   const ChosenDevice& chosen_device() const { return chosen_; }
   torch::Device device() const { return device_; }  ///< that does what one does alone
   Visibilities& visibilities() { return *visibilities_; }
   const Visibilities& visibilities() const { return *visibilities_; }
-  const GriddedDataset& dataset() const { return dataset_; }  ///< float64, on the CPU
+  const DataOutline& outline() const { return *outline_; }  ///< of all data, on the first rank
+  const UvSummary& uv() const { return uv_; }               ///< the same of their baselines
   const std::shared_ptr<Likelihood>& likelihood() const { return likelihood_; }
   const FitSize& size() const { return size_; }
   const Sharding& sharding() const { return sharding_; }
@@ -103,10 +118,13 @@ class RunData {
   std::int64_t nchan_of_data() const { return reading_.size() ? reading_.size()->nchan : visibilities_->nchan(); }
   std::int64_t nvis_of_data() const { return reading_.size() ? reading_.size()->samples : visibilities_->nvis(); }
   void decide_shares(Agreement& sharing, std::optional<std::int64_t> before);
+  bool all_can_be_apart() const;
+  void look_at_own_channels(const CellStatistics& statistics);
   /// What --sign auto comes to.
   void choose_sign();
   void take_own_samples();
   std::optional<VisibilityShare> share_of_rank(std::int64_t rank) const;
+  void take_share(const VisibilityShare& share);
   Visibilities channels(const Share& wanted) const;
   std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
   void average();
@@ -130,6 +148,9 @@ class RunData {
   ChannelGroups groups_;
 
   std::optional<Visibilities> visibilities_;
+  std::optional<DataOutline> outline_;
+  UvSummary uv_;
+  bool reads_own_channels_ = false;
   std::optional<Visibilities> own_samples_;  // of this rank, where they share them
   std::vector<std::int64_t> held_channels_;  // of the data, in visibilities_; empty: all
   ChannelMap channels_;

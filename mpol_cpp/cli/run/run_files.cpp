@@ -49,13 +49,15 @@ void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
   const auto begin = seconds_since_start();
   if (!summary_.chi_squared_of_visibilities)
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome.sky, summary_);
-  auto dirty = outcome.dirty ? *outcome.dirty : dirty_products(data_.fit_data(), outcome.sky);
+  auto dirty =
+      outcome.dirty ? *outcome.dirty : dirty_products(data_.fit_data(), outcome.sky, product_frame(data_.fit_data(), data_.uv()));
   const auto errors = errors_of(outcome, dirty.beams);
   ImageResults results{.coords = data_.coords(),
                        .sky = outcome.sky,
                        .dirty = std::move(dirty),
-                       .frequencies = image_frequencies(data_.visibilities(), data_.dataset()->nchan()),
-                       .visibilities = data_.visibilities(),
+                       .frequencies = image_frequencies(data_.outline(), data_.groups().nchan()),
+                       .data = data_.outline(),
+                       .baselines = data_.visibilities().baselines(),
                        .scan = summary_.scan,
                        .errors = errors,
                        .structures = outcome.structures};
@@ -100,7 +102,7 @@ void RunFiles::describe_residuals(const DirtyProducts& dirty) {
 /// Measures the fit and warns of what speaks against it.
 FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
   if (summary_.blocks) judge_blocks(*summary_.blocks, data_.fit_data(), sky);
-  auto facts = measure_fit(data_.fit_data(), sky, dirty, *options_.sign);
+  auto facts = measure_fit({data_.coords(), data_.outline(), data_.uv(), imaging_of(options_), sky, dirty, *options_.sign});
   facts.data = summary_.peaks;
   summary_.primary_beam = facts.primary_beam;
   facts.noise = options_.noise;
@@ -118,7 +120,8 @@ FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
 void RunFiles::stage_report(OutputFolder& folder, const FitFacts& facts, const std::vector<Beam>& beams) const {
   const ReportContent content{.summary = summary_,
                               .facts = facts,
-                              .visibilities = data_.visibilities(),
+                              .data = data_.outline(),
+                              .uv = data_.uv(),
                               .name = options_.data.data.filename().string(),
                               .uv_unit = uv_unit_name(options_.data),
                               .beams = beams,

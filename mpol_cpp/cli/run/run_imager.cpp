@@ -32,11 +32,14 @@ Tensor RunImager::image_of(const Visibilities& rest, const Beside& beside) {
   const auto cells = averager.to_dataset();
   const FitData fit{rest, channels, cells, imaging_of(options_)};
   const auto likelihood = beside(make_likelihood(options_, rest, channels, cells, stage_.device));
-  const double normalizer = Objective(likelihood, {}, options_.normalize).normalizer();
+  const auto size = FitSize::of(likelihood, cells->ncells(), options_);
+  const auto look = look_at(fit, looking(options_, channels.nchan(), size.normalizer));
+  const auto noise = noise_unit(stage_.coords, look.weights.sum, channels.nchan(), size.normalizer);
   ImageSummary unused;
+  unused.take(look);
   auto record = stage_.record;
-  auto terms = weigh_terms({options_, fit, normalizer, likelihood->visibilities_count(), likelihood, stage_.device, stage_.state,
-                            nullptr, nullptr, record, unused});
+  auto terms = weigh_terms(
+      {options_, fit, stage_.coords, noise, size, likelihood, stage_.device, stage_.state, nullptr, nullptr, record, unused});
   if (!model_) begin(fit);
   auto train = train_options(options_, stage_.record, stage_.state);
   train.checkpoint({}).resume(false).interrupted([] { return stop_requested() != 0; });

@@ -24,11 +24,10 @@ StructureSummary JudgedRegion::summary() const {
           .flux = judged.flux};
 }
 
-std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const FitData& data) {
-  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
+std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const SkyTarget& target) {
   std::vector<JudgedRegion> regions;
   for (const auto& region : parse_structures(options.structures)) {
-    const auto npix = data.coords().npix();
+    const auto npix = target.coords.npix();
     regions.push_back({region.name(), region.text(), region.pixels(target).expand({target.nchan, npix, npix}), {}});
   }
   return regions;

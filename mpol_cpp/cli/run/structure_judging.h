@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/models/gridded_net.h>
@@ -23,7 +22,7 @@ struct JudgedRegion {
 };
 
 /// The marked pixels of each region. @throws mpol::Error for those that mark nothing of the image, or all of it
-std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const FitData& data);
+std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const SkyTarget& target);
 
 /// Judges them in the fitted model, and tells it in the summary; a signal ends it as it ends a run that writes.
 /// @param noise_factor  by which the noise is larger than the weights say

@@ -8,7 +8,7 @@
 namespace mpol::cli {
 
 ChannelPart::ChannelPart(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords,
-                         const std::shared_ptr<Communicator>& ranks, std::vector<double> speeds)
+                         const std::shared_ptr<Communicator>& ranks, std::vector<double> speeds, CellStatistics* statistics)
     : shared_(true) {
   if (speeds.empty()) speeds.assign(static_cast<std::size_t>(ranks->size()), 1.0);
   const auto shares = shares_by_speed(nchan, speeds);
@@ -18,8 +18,11 @@ ChannelPart::ChannelPart(std::int64_t nchan, const std::function<Visibilities(co
   first_ = share.begin;
   visibilities_ = select(share);
   map_ = ChannelMap::cube(share.size());
-  dataset_ =
-      DataAverager(coords, *visibilities_, DataAveragerOptions().channel_map(map_).scatter_check(ScatterCheck::off)).to_dataset();
+  const auto options =
+      DataAveragerOptions().channel_map(map_).scatter_check(ScatterCheck::off).keep_statistics(statistics != nullptr);
+  const DataAverager averager(coords, *visibilities_, options);
+  dataset_ = averager.to_dataset();
+  if (statistics != nullptr) *statistics = averager.cell_statistics();
 }
 
 }  // namespace mpol::cli

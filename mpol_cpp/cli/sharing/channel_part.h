@@ -10,6 +10,7 @@
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/distributed/shares.h>
+#include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -22,8 +23,9 @@ class ChannelPart {
   /// This rank's share of the channels.
   /// @param select  gives the data of some of them
   /// @param speeds  of the ranks, the fastest first; empty: all alike
+  /// @param statistics  gets those of its cells where it has channels; null: nobody asks
   ChannelPart(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords,
-              const std::shared_ptr<Communicator>& ranks, std::vector<double> speeds = {});
+              const std::shared_ptr<Communicator>& ranks, std::vector<double> speeds = {}, CellStatistics* statistics = nullptr);
 
   bool holds_channels() const { return shared_; }      ///< whether channels are shared
   bool has_work() const { return ranks_ != nullptr; }  ///< whether this rank has any

@@ -91,6 +91,7 @@ Visibilities SharedReading::get(const ImageOptions& options, const ChosenGrid& g
     });
   }
   auto own = grid.read_share(options.data, share);
+  check_grid_holds(own, options.data, grid.coords);
   check_representable(own.data(), own.weights(), options.data.dtype);
   return own;
 }

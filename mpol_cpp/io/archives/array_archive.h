@@ -27,7 +27,8 @@ class ArchiveMember {
   /// Reads exactly `bytes` bytes. @throws FileError when it is damaged or ends before
   virtual void read(void* destination, std::int64_t bytes) = 0;
   virtual void skip(std::int64_t bytes) = 0;
-  /// To be called when what is wanted was read: verifies the checksum where there is one. @throws FileError when it is another
+  /// To be called when what is wanted was read: verifies the checksum where there is one that is compared. @throws FileError when
+  /// it is another
   virtual void finish() = 0;
   /// How messages name it.
   const std::string& where() const { return where_; }

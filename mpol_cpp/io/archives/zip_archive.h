@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <mpol_cpp/io/archives/array_archive.h>
+#include <mpol_cpp/io/archives/checksums.h>
 
 // libzip's handles; only zip_archive.cpp and npz_archive.cpp see its header.
 struct zip;
@@ -15,15 +16,16 @@ struct zip_file;
 
 namespace mpol::io {
 
-/// Sequential bytes of one entry, unpacked on the way; its checksum is verified by finish().
+/// Sequential bytes of one entry, unpacked on the way; its checksum is verified by finish(), unless it is ignored. What is
+/// skipped of a stored entry is then not read.
 class ZipMember final : public ArchiveMember {
  public:
-  ZipMember(zip_file* file, std::string where, std::int64_t bytes);
+  ZipMember(zip_file* file, std::string where, std::int64_t bytes, Checksums checksums, bool is_stored);
   ~ZipMember() override;
 
   void read(void* destination, std::int64_t bytes) override;
   void skip(std::int64_t bytes) override;
-  /// Reads what is left and verifies the checksum. @throws FileError when it does not match
+  /// Reads what is left and verifies the checksum, where it counts. @throws FileError when it does not match
   void finish() override;
 
  private:
@@ -31,13 +33,14 @@ class ZipMember final : public ArchiveMember {
 
   zip_file* file_;
   std::int64_t left_;
+  bool verifies_, is_stored_;
 };
 
 /// A zip archive opened for reading: stored and deflated entries, zip64.
 class ZipArchive final : public ArrayArchive {
  public:
   /// @throws FileError when the file is missing, empty, unreadable, truncated or no zip archive
-  explicit ZipArchive(std::filesystem::path path);
+  explicit ZipArchive(std::filesystem::path path, Checksums checksums = Checksums::compared);
   ~ZipArchive() override;
   ZipArchive(const ZipArchive&) = delete;
   ZipArchive& operator=(const ZipArchive&) = delete;
@@ -50,6 +53,7 @@ class ZipArchive final : public ArrayArchive {
 
  private:
   std::filesystem::path path_;
+  Checksums checksums_;
   zip* archive_ = nullptr;
   std::int64_t file_bytes_ = 0;
   std::vector<ArchiveEntry> entries_;

@@ -1,6 +1,6 @@
 #include "catch.h"
 
-#include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/output/loss_curves.h>
 
 using namespace mpol;
 using namespace mpol::cli;

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/output/loss_curves.h>
 
 #include <algorithm>
 
