@@ -42,12 +42,12 @@ def products(visibilities):
 
 
 def cube(machine, channels=256, npix=1024, visibilities=10**6):
-    """--shard channels"""
-    n, total = machine.ranks, channels * visibilities
+    """--shard channels of one file of arrays: each rank reads and averages its own"""
+    n = machine.ranks
     own = -(-channels // n)  # of the rank with the most
     return {
-        "reading": total * BYTES_OF_VISIBILITY / machine.disk,
-        "averaging": total / AVERAGED,
+        "reading": own * visibilities * BYTES_OF_VISIBILITY / machine.disk,
+        "averaging": own * visibilities / AVERAGED,
         "kernels": own * (2 * visibilities / NONUNIFORM + 32 * visibilities / HOST_TO_GPU),
         "fit": EPOCHS * (own * npix**2 * EXACT_ITERATION + 2 * machine.all_reduce(50)),
         "products": products(own * visibilities),
@@ -104,7 +104,7 @@ def main():
     arguments.add_argument("--ranks", default="1,4,16,64")
     arguments.add_argument("--network", type=float, default=25.0, help="GB/s of each rank (25)")
     arguments.add_argument("--latency", type=float, default=10.0, help="microseconds of a message (10)")
-    arguments.add_argument("--disk", type=float, default=2.0, help="GB/s that one rank reads and writes (2)")
+    arguments.add_argument("--disk", type=float, default=2.0, help="GB/s at which one rank reads and writes, whatever the others do (2)")
     given = arguments.parse_args()
     for name, job in JOBS.items():
         print(f"\n{name}, seconds of {EPOCHS} epochs\n")

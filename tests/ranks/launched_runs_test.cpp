@@ -222,16 +222,42 @@ TEST_CASE("ranks that read their own channels and samples alone make the image o
     return text.substr(text.find("data_sha256"), 80);
   };
   CHECK(digest_of("many folder") == digest_of("one folder"));
-  // A grid that the first finds in all the data, and its place.
-  const auto grid = [&](const std::filesystem::path& out) {
-    return Words{"image",    data, "-o",       out.string(), "--uv-unit", "m", "--dtype", "float64", "--optimizer", "adam",
-                 "--epochs", "5",  "--device", "cpu",        "--threads", "1", "--npix",  "64",      "--center",    "0.1,-0.2"};
+}
+
+TEST_CASE("ranks that have channels of their own choose the grid of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  auto arrays = small_observation(5);
+  const auto phase = (arrays.at("uu") * 12 + arrays.at("vv") * 9) * (2 * M_PI * mpol::units::arcsec);  // far off the phase centre
+  const auto turn = torch::polar(torch::ones_like(phase), phase);
+  arrays.at("data") = arrays.at("data") * turn;
+  const auto data = write_observation(scratch / "cube.npz", arrays);
+  const Words base = {"--dtype", "float64", "--optimizer", "adam", "--epochs", "5", "--device", "cpu", "--threads", "1"};
+  struct Case {
+    const char* name;
+    int ranks;
+    Words options;
   };
-  REQUIRE(run_mpol(grid(scratch / "one")).exit_code == 0);
-  const auto run = run_on(2, grid(scratch / "many"));
-  INFO(run.err);
-  REQUIRE(run.exit_code == 0);
-  check_same(scratch / "many", scratch / "one", rounding_of_doubles);
+  const std::vector<Case> cases = {{"all", 3, {}},
+                                   {"pixels given", 2, {"--npix", "64", "--center", "0.1,-0.2"}},
+                                   {"cells given, idle ranks", 7, {"--cell-size", "0.08"}},
+                                   {"place given", 2, {"--center", "12,9"}},
+                                   {"in groups", 2, {"--cell-size", "0.08", "--channels-at-once", "2"}},
+                                   {"of samples", 2, {"--cell-size", "0.08", "--tv-channel", "1e-4", "--shard", "visibilities"}}};
+  for (const auto& [name, ranks, options] : cases) {
+    INFO(name);
+    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
+    REQUIRE(run_mpol(with(with({"image", data, "-o", one.string()}, base), options)).exit_code == 0);
+    const auto run = run_on(ranks, with(with({"image", data, "-o", many.string()}, base), options));
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    check_same(many, one, rounding_of_doubles);
+    const auto own = summary_of(many), wanted = summary_of(one);
+    CHECK(own["center_arcsec"] == wanted["center_arcsec"]);
+    for (const auto& choice : wanted["choices"]) {
+      const bool is_of_grid = choice["option"] == "cell-size" || choice["option"] == "npix" || choice["option"] == "center";
+      if (is_of_grid) CHECK(std::count(own["choices"].begin(), own["choices"].end(), choice) == 1);
+    }
+  }
 }
 
 TEST_CASE("ranks that get their share of several files from the first make the image of one rank", "[cli][ranks]") {

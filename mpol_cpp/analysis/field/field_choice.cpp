@@ -84,9 +84,9 @@ struct LookedAt {
   bool holds_flux() const { return margin * half_width() < field.width / 2; }
 };
 
-LookedAt look_over(FieldChoice field, const Visibilities& visibilities) {
+LookedAt look_over(FieldChoice field, const FieldView& view) {
   const GridCoords coords(field.width / static_cast<double>(pixels_of_look), pixels_of_look);
-  auto map = wide_map(coords, visibilities);
+  auto map = view.look(coords);
   const auto square = square_of_flux(map);
   const double about_center = confining_half_width(map, 0, 0, extent_of_flux(map));
   const double about_flux = confining_half_width(map, square.east, square.north, square.half_width);
@@ -94,15 +94,16 @@ LookedAt look_over(FieldChoice field, const Visibilities& visibilities) {
 }
 
 /// A look at the widest field: where no beam bounds that, and flux fills it, up to eight times as wide, as far as one holds it.
-LookedAt look_at_widest(const Visibilities& visibilities, const UvSummary& uv) {
+LookedAt look_at_widest(const FieldView& view) {
   constexpr double first = 4, most = 16;  // times the scale of the shortest baseline
-  auto look = look_over(widest_field(visibilities, uv), visibilities);
-  if (!(look.map.noise > 0)) look = look_over(field_of_shortest(uv), visibilities);  // all baselines are too long for such pixels
-  if (known_beam(visibilities, uv)) return look;
+  const auto& uv = view.uv;
+  auto look = look_over(widest_field(view.data, uv), view);
+  if (!(look.map.noise > 0)) look = look_over(field_of_shortest(uv), view);  // all baselines are too long for such pixels
+  if (known_beam(view.data, uv)) return look;
   for (double wider = first; !look.holds_flux() && wider <= most; wider *= 2) {
     auto next = look_over({wider / (uv.shortest_of_array * units::arcsec),
                            fmt::format("{:g} times the scale of the shortest baseline", wider) + short_of_array(uv)},
-                          visibilities);
+                          view);
     if (next.map.noise > 0 && next.holds_flux()) return next;
   }
   return look;
@@ -135,9 +136,18 @@ GridCoords look_around(const GridCoords& coords, const DataOutline& data, const 
   return {std::max(2 * field, widest_field(data, uv).width) / static_cast<double>(pixels_of_look), pixels_of_look};
 }
 
+FieldView view_of(const Visibilities& visibilities, const UvSummary& uv) {
+  return {visibilities, uv, [&visibilities](const GridCoords& coords) { return wide_map(coords, visibilities); }};
+}
+
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place) {
-  if (!(uv.shortest > 0)) return widest_field(visibilities, uv);
-  const auto seen = look_at_widest(visibilities, uv);
+  return choose_field(view_of(visibilities, uv), place);
+}
+
+FieldChoice choose_field(const FieldView& view, FieldPlace place) {
+  const auto& uv = view.uv;
+  if (!(uv.shortest > 0)) return widest_field(view.data, uv);
+  const auto seen = look_at_widest(view);
   const auto& square = seen.square;
   const auto look = look_at(seen.map, seen.half_width(), seen.field, uv);
   auto choice = field_for(2 * seen.about_center, std::max(std::abs(square.east), std::abs(square.north)), look);

@@ -24,7 +24,12 @@ std::string reason_of_pixels(const FieldChoice& field, double width) {
 
 GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix,
                        std::optional<SkyOffset> center) {
-  const auto uv = summarize_uv(visibilities.baselines());
+  return choose_grid(view_of(visibilities, summarize_uv(visibilities.baselines())), cell_size, npix, center);
+}
+
+GridChoice choose_grid(const FieldView& view, std::optional<double> cell_size, std::optional<std::int64_t> npix,
+                       std::optional<SkyOffset> center) {
+  const auto& uv = view.uv;
   if (cell_size) static_cast<void>(GridCoords(*cell_size, 2));  // refuses it before anything is divided by it
   std::string cell_size_reason, npix_reason, center_reason;
   if (!cell_size) {
@@ -35,7 +40,7 @@ GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> c
                            : no_lengths;
   }
   if (!npix) {
-    const auto field = choose_field(visibilities, uv, center ? FieldPlace::phase_center : FieldPlace::around_flux);
+    const auto field = choose_field(view, center ? FieldPlace::phase_center : FieldPlace::around_flux);
     if (!center) center = in_whole_cells(field.center, *cell_size);
     center_reason = field.center_reason;
     npix = pixels_for(field.width, *cell_size);

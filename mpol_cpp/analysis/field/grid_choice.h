@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -24,6 +25,9 @@ struct GridChoice {
 /// @param npix       pixels along each axis
 /// @param center     that the visibilities have already; nothing: to be chosen together with npix
 /// @throws ValueError naming a cell size or number of pixels that GridCoords refuses
+GridChoice choose_grid(const FieldView& view, std::optional<double> cell_size = {}, std::optional<std::int64_t> npix = {},
+                       std::optional<SkyOffset> center = {});
+/// The same of visibilities.
 GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size = {},
                        std::optional<std::int64_t> npix = {}, std::optional<SkyOffset> center = {});
 

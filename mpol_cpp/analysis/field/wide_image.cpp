@@ -108,7 +108,7 @@ std::optional<double> WideImage::scatter() const {
   return std::sqrt(std::max(0.0, power_ - of_means) / freedom);
 }
 
-WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities) {
+WideImage wide_image(const GridCoords& coords, const Visibilities& visibilities) {
   WideImage image(coords);
   for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
     for (std::int64_t begin = 0; begin < visibilities.nvis(); begin += samples_of_block) {
@@ -116,8 +116,10 @@ WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities) {
       image.add(block.u, block.v, block.data, block.weights);
     }
   }
-  return image.map();
+  return image;
 }
+
+WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities) { return wide_image(coords, visibilities).map(); }
 
 double extent_of_flux(const WideMap& map) {
   const auto found = found_flux(map);

@@ -53,6 +53,8 @@ class WideImage {
   double total_ = 0, power_ = 0, samples_ = 0;  // sum w, sum w |V|^2, how many
 };
 
+/// The sums of all channels of an observation.
+WideImage wide_image(const GridCoords& coords, const Visibilities& visibilities);
 /// The image of all channels of an observation.
 WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities);
 

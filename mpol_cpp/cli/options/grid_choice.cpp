@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -16,19 +17,27 @@
 namespace mpol::cli {
 namespace {
 
-/// The data about another place of the sky; as they are about their own.
-Visibilities turned(Visibilities visibilities, const SkyOffset& center) {
-  if (center == SkyOffset()) return visibilities;
-  const auto room = room_beside(visibilities, static_cast<double>(visibilities.data().nbytes()));
-  return with_center(visibilities, center.east, center.north, room);
-}
-
 /// As if all of it had been given.
 void put(DataOptions& options, const GridCoords& coords, const SkyOffset& center) {
   options.cell_size = coords.cell_size();
   options.npix = coords.npix();
   options.center = center;
 }
+
+/// All data in one place.
+class WholeData final : public GridData {
+ public:
+  explicit WholeData(Visibilities visibilities)
+      : visibilities_(std::move(visibilities)), uv_(summarize_uv(visibilities_.baselines())) {}
+
+  FieldView view() const override { return view_of(visibilities_, uv_); }
+  void turn(const SkyOffset& center) override { visibilities_ = turned(std::move(visibilities_), center); }
+  std::optional<Visibilities> take() override { return std::move(visibilities_); }
+
+ private:
+  Visibilities visibilities_;
+  UvSummary uv_;
+};
 
 }  // namespace
 
@@ -77,27 +86,37 @@ std::vector<Choice> choices_of(const GridChoice& chosen) {
   return choices;
 }
 
+Visibilities turned(Visibilities visibilities, const SkyOffset& center) {
+  if (center == SkyOffset()) return visibilities;
+  const auto room = room_beside(visibilities, static_cast<double>(visibilities.data().nbytes()));
+  return with_center(visibilities, center.east, center.north, room);
+}
+
+bool is_given(const DataOptions& options) { return options.cell_size && options.npix; }
+
 ChosenGrid choose_grid(DataOptions& options) {
-  if (options.cell_size && options.npix) {
+  return choose_grid(options, [&options] { return std::make_unique<WholeData>(read_visibilities(options)); });
+}
+
+ChosenGrid choose_grid(DataOptions& options, const std::function<std::unique_ptr<GridData>()>& read) {
+  if (is_given(options)) {
     options.center = in_whole_cells(options.center.value_or(SkyOffset()), *options.cell_size);
     return {GridCoords(*options.cell_size, *options.npix), {}, std::nullopt, *options.center};
   }
-  auto visibilities = read_visibilities(options);
-  if (!(std::max(visibilities.baselines().max_abs_u(), visibilities.baselines().max_abs_v()) > 0)) {
+  const auto data = read();
+  const auto uv = data->view().uv;
+  if (!(std::max(uv.max_abs_u, uv.max_abs_v) > 0)) {
     throw DataError(error_text("--cell-size", "not given", "all baselines have length zero, from which no grid follows",
                                "give --cell-size and --npix"));
   }
-  if (!options.center) {
-    const auto chosen = choose_grid(visibilities, options.cell_size, options.npix);
-    put(options, chosen.coords, chosen.center);
-    return {chosen.coords, choices_of(chosen), turned(std::move(visibilities), chosen.center), chosen.center};
+  if (options.center) {
+    options.center = in_whole_cells(*options.center, options.cell_size ? *options.cell_size : suggested_cell_size(uv));
+    data->turn(*options.center);
   }
-  const double cell_size = options.cell_size ? *options.cell_size : suggested_cell_size(summarize_uv(visibilities.baselines()));
-  const auto center = in_whole_cells(*options.center, cell_size);
-  visibilities = turned(std::move(visibilities), center);
-  const auto chosen = choose_grid(visibilities, options.cell_size, options.npix, center);
+  const auto chosen = choose_grid(data->view(), options.cell_size, options.npix, options.center);
+  if (!options.center) data->turn(chosen.center);
   put(options, chosen.coords, chosen.center);
-  return {chosen.coords, choices_of(chosen), std::move(visibilities), center};
+  return {chosen.coords, choices_of(chosen), data->take(), chosen.center};
 }
 
 }  // namespace mpol::cli

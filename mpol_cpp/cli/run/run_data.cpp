@@ -146,20 +146,12 @@ void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> befo
   sharding_ = choose_sharding(options_, size, all);
   choose_groups(before);  // while others leave without a word where it refuses
   if (all == 1) return;
-  reads_own_channels_ = all_can_be_apart();
+  reads_own_channels_ = reading_.may_be_apart() && sharding_.shard == Shard::channels && !groups_.are_several();
+  if (reading_.may_be_apart() && !reads_own_channels_) grid_.visibilities.reset();  // which are not all
   sharing.announce(static_cast<std::int64_t>(sharding_.shard));
   numbers_of_first<2>({static_cast<double>(groups_.at_once()), reads_own_channels_ ? 1.0 : 0.0});
   reading_.tell_size(visibilities_);
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
-}
-
-/// Whether no rank has to read other channels than its own: whatever this run wants to know of all data is a sum over channels. A
-/// grid that was chosen from the data has read them all.
-bool RunData::all_can_be_apart() const {
-  const bool looks_at_all = options_.likelihood_kind().of_cells || !options_.is_gaussian() || !options_.guess_lambda.empty() ||
-                            options_.data.set.averages();
-  return sharding_.shard == Shard::channels && !groups_.are_several() && reading_.is_from_file() && !reading_.size()->in_parts &&
-         !grid_.visibilities && !looks_at_all;
 }
 
 /// What the first rank knows of all data, put together from the channels of all; how far flux reaches and what noise there is
@@ -182,6 +174,7 @@ bool RunData::get_share(const std::function<void()>& decided) {
   sharding_.shard = static_cast<Shard>(way);
   const auto [at_once, reads_own] = numbers_of_first<2>({});
   reads_own_channels_ = reads_own > 0;
+  if (!reads_own_channels_) grid_.visibilities.reset();  // which were for looking at
   decided();
   reading_.tell_size(std::nullopt);
   groups_ = ChannelGroups(nchan_of_image(), static_cast<std::int64_t>(at_once), "as the first rank");
