@@ -114,7 +114,8 @@ Scatter scatter_of_ranks(const CellStatistics& own, Communicator& ranks) {
   ranks.sum(count);
   const auto cells = static_cast<std::int64_t>(count.front());
   if (cells == 0) return {};
-  const MiddlePlaces places{static_cast<double>((cells - 1) / 2), static_cast<double>(cells / 2)};
+  const auto lower = (cells - 1) / 2, upper = cells / 2;
+  const MiddlePlaces places{static_cast<double>(lower), static_cast<double>(upper)};
   return {middle_of_ranks(real, places, ranks), middle_of_ranks(imag, places, ranks), cells};
 }
 

@@ -199,15 +199,8 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
 }
 
 void declare_channels_at_once(OptionSet& options, ImageOptions& image) {
-  const auto set = [&image](const std::string& text) {
-    image.channels_at_once.reset();
-    if (text != "auto") image.channels_at_once = parse_integer("channels-at-once", text, Range::between(1, 1e9));
-  };
-  const auto get = [&image]() -> std::optional<std::string> {
-    return image.channels_at_once ? std::optional(fmt::format("{}", *image.channels_at_once)) : std::nullopt;
-  };
-  options.parsed(
-      "--channels-at-once", set, get, "N|auto",
+  options.integer_or_auto(
+      "--channels-at-once", image.channels_at_once, Range::between(1, 1e9),
       "Channels of a cube that are fitted together; the others follow, each group to its own end. Default: auto, all, or "
       "where memory does not hold their fit as many as it does",
       Record::manner);

@@ -33,21 +33,11 @@ io::ReadOptions read_options(const DataOptions& options) {
   return read;
 }
 
-/// Numbers, or "auto": what the verb makes of the data.
 void declare_grid(OptionSet& options, DataOptions& data) {
-  const auto set_cell = [&data](const std::string& text) {
-    data.cell_size = text == "auto" ? std::nullopt : std::optional(parse_number("cell-size", text, Range::positive()));
-  };
-  const auto set_pixels = [&data](const std::string& text) {
-    data.npix = text == "auto" ? std::nullopt : std::optional(parse_integer("npix", text, Range::between(2, 1e9)));
-  };
-  const auto get = [](const auto& value) {
-    return [&value] { return value ? std::optional(fmt::format("{}", *value)) : std::nullopt; };
-  };
-  options.parsed("--cell-size", set_cell, get(data.cell_size), "ARCSEC|auto",
-                 "Width of a pixel; default: auto, a fifth of the finest fringe", Record::result);
-  options.parsed("--npix", set_pixels, get(data.npix), "N|auto",
-                 "Pixels along each axis, even; default: auto, for the field in which there is flux", Record::result);
+  options.number_or_auto("--cell-size", data.cell_size, Range::positive(), "ARCSEC",
+                         "Width of a pixel; default: auto, a fifth of the finest fringe", Record::result);
+  options.integer_or_auto("--npix", data.npix, Range::between(2, 1e9),
+                          "Pixels along each axis, even; default: auto, for the field in which there is flux", Record::result);
 }
 
 /// The unit of a file's u and v; those of a measurement set come as wavelengths.

@@ -34,6 +34,14 @@ void check_read(const std::string& option, const std::string& text, std::errc er
                               fmt::format("give --{} one", option)));
 }
 
+constexpr const char* automatic = "auto";
+
+/// A number as it is recorded; nothing where there is none.
+template <typename Number>
+auto getter_of(const std::optional<Number>& value) {
+  return [&value] { return value ? std::optional(fmt::format("{}", *value)) : std::nullopt; };
+}
+
 }  // namespace
 
 bool Range::contains(double value) const {
@@ -128,8 +136,7 @@ CLI::Option* OptionSet::number(const std::string& names, std::optional<double>& 
   const auto set = [name = setting_name(names), &value, range](const std::string& text) {
     value = parse_number(name, text, range);
   };
-  const auto get = [&value] { return value ? std::optional(fmt::format("{}", *value)) : std::nullopt; };
-  return add(names, set, get, unit, help, record);
+  return add(names, set, getter_of(value), unit, help, record);
 }
 
 CLI::Option* OptionSet::integer(const std::string& names, std::int64_t& value, const Range& range, const std::string& help,
@@ -146,8 +153,23 @@ CLI::Option* OptionSet::integer(const std::string& names, std::optional<std::int
   const auto set = [name = setting_name(names), &value, range](const std::string& text) {
     value = parse_integer(name, text, range);
   };
-  const auto get = [&value] { return value ? std::optional(fmt::format("{}", *value)) : std::nullopt; };
-  return add(names, set, get, "N", help, record);
+  return add(names, set, getter_of(value), "N", help, record);
+}
+
+CLI::Option* OptionSet::number_or_auto(const std::string& names, std::optional<double>& value, const Range& range,
+                                       const std::string& unit, const std::string& help, Record record) {
+  const auto set = [name = setting_name(names), &value, range](const std::string& text) {
+    value = text == automatic ? std::nullopt : std::optional(parse_number(name, text, range));
+  };
+  return add(names, set, getter_of(value), fmt::format("{}|{}", unit, automatic), help, record);
+}
+
+CLI::Option* OptionSet::integer_or_auto(const std::string& names, std::optional<std::int64_t>& value, const Range& range,
+                                        const std::string& help, Record record) {
+  const auto set = [name = setting_name(names), &value, range](const std::string& text) {
+    value = text == automatic ? std::nullopt : std::optional(parse_integer(name, text, range));
+  };
+  return add(names, set, getter_of(value), fmt::format("N|{}", automatic), help, record);
 }
 
 CLI::Option* OptionSet::choice(const std::string& names, std::string& value, const std::vector<std::string>& choices,

@@ -61,6 +61,11 @@ class OptionSet {
   CLI::Option* integer(const std::string& names, std::int64_t& value, const Range& range, const std::string& help, Record record);
   CLI::Option* integer(const std::string& names, std::optional<std::int64_t>& value, const Range& range, const std::string& help,
                        Record record);
+  /// The same where "auto", the default, leaves it to the verb.
+  CLI::Option* number_or_auto(const std::string& names, std::optional<double>& value, const Range& range, const std::string& unit,
+                              const std::string& help, Record record);
+  CLI::Option* integer_or_auto(const std::string& names, std::optional<std::int64_t>& value, const Range& range,
+                               const std::string& help, Record record);
   CLI::Option* choice(const std::string& names, std::string& value, const std::vector<std::string>& choices,
                       const std::string& help, Record record);
   /// A value by its word. @param choices  of the option, which must outlive this

@@ -51,6 +51,7 @@ std::vector<Term> bounded_weights(const std::vector<Term>& terms, const TermWeig
   with.summary.bound =
       BoundSummary{.bound = bound, .factor = found.factor, .fits = static_cast<std::int64_t>(found.points.size())};
   std::vector<Term> weighed;
+  weighed.reserve(terms.size());
   for (const auto& term : terms) weighed.push_back(term.with_weights({term.weights().front() * found.factor}));
   return weighed;
 }

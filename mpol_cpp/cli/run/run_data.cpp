@@ -154,6 +154,15 @@ void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> befo
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
 }
 
+/// Makes this rank's part of the channels.
+void RunData::hold_own_channels() {
+  CellStatistics statistics;
+  part_ = ChannelPart(
+      nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_, ranks(), {},
+      reads_own_channels_ ? &statistics : nullptr);
+  if (reads_own_channels_) look_at_own_channels(statistics);
+}
+
 /// What the first rank knows of all data, put together from the channels of all; how far flux reaches and what noise there is
 /// without it is asked of its own channels.
 void RunData::look_at_own_channels(const CellStatistics& statistics) {
@@ -344,11 +353,7 @@ void RunData::make_likelihood_of_fit() {
     exact->to(device_);
     likelihood_ = exact.ptr();
   } else if (sharding_.shard == Shard::channels) {
-    CellStatistics statistics;
-    part_ = ChannelPart(
-        nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_, ranks(), {},
-        reads_own_channels_ ? &statistics : nullptr);
-    if (reads_own_channels_) look_at_own_channels(statistics);
+    hold_own_channels();
     if (part_.has_work()) likelihood_ = make_likelihood(options_, part_.visibilities(), part_.map(), part_.dataset(), device_);
   } else if (ranks()->is_first()) {
     likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
