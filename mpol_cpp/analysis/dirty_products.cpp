@@ -14,6 +14,7 @@
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/likelihoods/prediction.h>
+#include <mpol_cpp/distributed/sum_visited.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 
 namespace mpol {
@@ -151,19 +152,11 @@ struct ProductSums {
   LengthAmplitudes lengths;
 
   void sum_over(Communicator& ranks) {
-    const auto visit_all = [this](const auto& visit) {
+    sum_visited(ranks, [this](const auto& visit) {
       data.visit_sums(visit);
       model.visit_sums(visit);
       residuals.visit_sums(visit);
       lengths.visit_sums(visit);
-    };
-    std::vector<double> numbers;
-    visit_all([&](const double* sums, std::size_t count) { numbers.insert(numbers.end(), sums, sums + count); });
-    ranks.sum(numbers);
-    auto from = numbers.begin();
-    visit_all([&](double* sums, std::size_t count) {
-      std::copy_n(from, count, sums);
-      from += static_cast<std::ptrdiff_t>(count);
     });
   }
 

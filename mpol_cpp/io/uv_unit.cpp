@@ -17,18 +17,17 @@ constexpr std::array<std::pair<std::string_view, UvUnit>, 3> names{
     {{"lambda", UvUnit::lambda}, {"klambda", UvUnit::klambda}, {"m", UvUnit::metres}}};
 
 /// Wavelengths of one unit; 0 for metres when no frequency is known.
-double wavelengths_per(UvUnit unit, const Visibilities& visibilities) {
+double wavelengths_per(UvUnit unit, const Tensor& frequencies) {
   if (unit == UvUnit::lambda) return 1;
   if (unit == UvUnit::klambda) return 1000;
-  const auto& frequencies = visibilities.frequencies();
   return frequencies.defined() ? units::metres_to_lambda(1, frequencies.max().item<double>()) : 0.0;
 }
 
 /// "in klambda it would be 4.7e+08 lambda, in m …": the readings other than the one used, those inside the grid marked.
-std::string other_readings(double number, UvUnit used, const Visibilities& visibilities, double least, double most) {
+std::string other_readings(double number, UvUnit used, const Tensor& frequencies, double least, double most) {
   std::string text;
   for (const auto& [name, unit] : names) {
-    const double length = number * wavelengths_per(unit, visibilities);
+    const double length = number * wavelengths_per(unit, frequencies);
     if (unit == used || length == 0) continue;
     text += fmt::format("{}read in {} it would be {:.4g} lambda{}", text.empty() ? "" : ", ", name, length,
                         length >= least && length < most ? ", which fits" : "");
@@ -51,13 +50,16 @@ std::string_view name_of(UvUnit unit) {
 
 void check_uv_unit(const Visibilities& visibilities, const GridCoords& coords, UvUnit used) {
   const auto& baselines = visibilities.baselines();
-  const double longest = std::max(baselines.max_abs_u(), baselines.max_abs_v());
+  check_uv_unit(std::max(baselines.max_abs_u(), baselines.max_abs_v()), visibilities.frequencies(), coords, used);
+}
+
+void check_uv_unit(double longest, const Tensor& frequencies, const GridCoords& coords, UvUnit used) {
   const double least = 2 * coords.du();
   const double most = coords.max_uv();
   if (longest >= least && longest < most) return;
-  const double per_unit = wavelengths_per(used, visibilities);
+  const double per_unit = wavelengths_per(used, frequencies);
   const double number = per_unit > 0 ? longest / per_unit : longest;
-  const auto readings = other_readings(number, used, visibilities, least, most);
+  const auto readings = other_readings(number, used, frequencies, least, most);
   const auto what = fmt::format("the largest |u| or |v|, {:.4g} read in {}, is {:.4g} lambda", number, name_of(used), longest);
   if (longest < least) {
     throw DataError(fmt::format(

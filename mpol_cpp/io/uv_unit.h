@@ -23,5 +23,7 @@ std::string_view name_of(UvUnit unit);  ///< as uv_unit_from_name() takes it
 /// @param used  the unit in which they were read
 /// @throws DataError that names the length in that unit and in those that it may have been in
 void check_uv_unit(const Visibilities& visibilities, const GridCoords& coords, UvUnit used);
+/// The same of the largest |u| or |v|, wavelengths, of data with these frequencies, (nchan) Hz or undefined.
+void check_uv_unit(double longest, const Tensor& frequencies, const GridCoords& coords, UvUnit used);
 
 }  // namespace mpol::io

@@ -224,6 +224,33 @@ TEST_CASE("ranks that read their own channels and samples alone make the image o
   CHECK(digest_of("many folder") == digest_of("one folder"));
 }
 
+TEST_CASE("a rank may have short baselines alone, and one beyond the grid is the error of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  auto arrays = small_observation(3);
+  for (const auto* key : {"uu", "vv"}) arrays.at(key) = arrays.at(key).repeat({3, 1});
+  const auto scaled = [&](const char* name, double factor) {  // the last channel's baselines
+    auto own = arrays;
+    for (const auto* key : {"uu", "vv"}) {
+      own.at(key) = own.at(key).clone();
+      own.at(key)[2].mul_(factor);
+    }
+    return write_observation(scratch / name, own);
+  };
+  const Words base = {"--dtype", "float64", "--optimizer", "adam", "--epochs", "10"};
+  check_ranks(scratch, scaled("short.npz", 0.1), {"short", 3, base}, "channels");
+  auto samples = small_observation(1);
+  for (const auto* key : {"uu", "vv"}) samples.at(key).slice(0, 400, 600).mul_(0.1);
+  check_ranks(scratch, write_observation(scratch / "samples.npz", samples), {"short samples", 3, base}, "visibilities",
+              {"--shard", "visibilities"});
+  const auto data = scaled("long.npz", 5);
+  const auto one = run_mpol(small_run("image", data, scratch / "one", base));
+  const auto many = run_on(3, small_run("image", data, scratch / "many", base));
+  CHECK(one.exit_code == 1);
+  CHECK(many.exit_code == one.exit_code);
+  CHECK(one.error_names("beyond the edge of the grid"));
+  CHECK(many.err == one.err);
+}
+
 TEST_CASE("ranks that have channels of their own choose the grid of one rank", "[cli][ranks]") {
   const Scratch scratch;
   auto arrays = small_observation(5);

@@ -285,4 +285,8 @@ void check_grid_holds(const Visibilities& visibilities, const DataOptions& optio
   check_representable(visibilities.data(), visibilities.weights(), torch::kFloat64);
 }
 
+void check_grid_holds(double longest, const Tensor& frequencies, const DataOptions& options, const GridCoords& coords) {
+  io::check_uv_unit(longest, frequencies, coords, unit_of(options.data, read_options(options)));
+}
+
 }  // namespace mpol::cli

@@ -115,5 +115,7 @@ std::string uv_unit_name(const DataOptions& options);
 /// Refuses u, v that cannot be in the unit they were read in: no baseline reaches two cells, or some lie beyond the
 /// grid; and data or weights with which float64 cannot be computed. @throws DataError naming the readings, or the values
 void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords);
+/// The same of u, v alone, by the largest |u| or |v|, wavelengths, of data with these frequencies, (nchan) Hz or undefined.
+void check_grid_holds(double longest, const Tensor& frequencies, const DataOptions& options, const GridCoords& coords);
 
 }  // namespace mpol::cli

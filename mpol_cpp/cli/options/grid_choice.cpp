@@ -116,7 +116,7 @@ ChosenGrid choose_grid(DataOptions& options, const std::function<std::unique_ptr
   const auto chosen = choose_grid(data->view(), options.cell_size, options.npix, options.center);
   if (!options.center) data->turn(chosen.center);
   put(options, chosen.coords, chosen.center);
-  return {chosen.coords, choices_of(chosen), data->take(), chosen.center};
+  return {chosen.coords, choices_of(chosen), data->take(), chosen.center, uv};
 }
 
 }  // namespace mpol::cli

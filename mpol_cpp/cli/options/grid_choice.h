@@ -39,6 +39,7 @@ struct ChosenGrid {
   std::vector<Choice> choices;
   std::optional<Visibilities> visibilities;  ///< where something was to be chosen: all, or those that this process has
   SkyOffset center = {};                     ///< of the image, to which their phases are turned (with_center)
+  std::optional<UvSummary> uv = {};          ///< of all baselines, where something was to be chosen
 
   /// Those read on the way, or reads them now and turns their phases.
   Visibilities take_visibilities(const DataOptions& options);

@@ -90,7 +90,7 @@ void RunData::read() {
   const Stopwatch watch(summary_.seconds.reading);
   visibilities_.emplace(grid_.take_visibilities(options_.data));
   outline_.emplace(*visibilities_);
-  uv_ = summarize_uv(visibilities_->baselines());
+  uv_ = grid_.uv ? *grid_.uv : summarize_uv(visibilities_->baselines());
   check_grid_holds(*visibilities_, options_.data, coords_);
   check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
   check_no_hermitian_pairs(*visibilities_);
@@ -121,6 +121,7 @@ void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> bef
   if (reads_own_channels_) {
     const Stopwatch watch(summary_.seconds.reading);
     take_share(*share_of_rank(ranks()->rank()));
+    know_all_by_channels();
     check_no_hermitian_pairs(*visibilities_);
     choose_sign();
     stop_if_requested();
@@ -154,26 +155,31 @@ void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> befo
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
 }
 
-/// Makes this rank's part of the channels.
+/// Makes this rank's part of the channels. The scatter is that of all, but what it is without the source is asked of the first
+/// rank's.
 void RunData::hold_own_channels() {
   CellStatistics statistics;
   part_ = ChannelPart(
       nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_, ranks(), {},
       reads_own_channels_ ? &statistics : nullptr);
-  if (reads_own_channels_) look_at_own_channels(statistics);
+  if (!reads_own_channels_) return;
+  summary_.scatter = scatter_of_ranks(statistics, *ranks());
+  if (ranks()->is_first()) check_scatter();
 }
 
-/// What the first rank knows of all data, put together from the channels of all; how far flux reaches and what noise there is
-/// without it is asked of its own channels.
-void RunData::look_at_own_channels(const CellStatistics& statistics) {
-  summary_.scatter = scatter_of_ranks(statistics, *ranks());
-  const auto* own = part_.has_work() ? &part_.visibilities() : nullptr;
-  const auto known = outline_of_ranks(own, *ranks());
+/// What the first rank knows of all data, put together from the channels of all that have been read; how far flux reaches is
+/// asked of its own.
+void RunData::know_all_by_channels() {
+  const auto known = outline_of_ranks(visibilities_ ? &*visibilities_ : nullptr, *ranks());
+  if (known) {
+    outline_ = known->first;
+    uv_ = known->second;
+  }
+  const auto [longest] = numbers_of_first<1>({std::max(uv_.max_abs_u, uv_.max_abs_v)});  // all refuse it, or none
+  const auto frequencies = known ? known->first.frequencies : visibilities_ ? visibilities_->frequencies() : Tensor();
+  check_grid_holds(longest, frequencies, options_.data, coords_);
   if (!known) return;
-  outline_ = known->first;
-  uv_ = known->second;
-  if (const auto warning = field_warning(*own, uv_, coords_); !warning.empty()) log_warning(warning);
-  check_scatter();
+  if (const auto warning = field_warning(*visibilities_, uv_, coords_); !warning.empty()) log_warning(warning);
 }
 
 bool RunData::get_share(const std::function<void()>& decided) {
@@ -197,6 +203,7 @@ bool RunData::get_share(const std::function<void()>& decided) {
     choose_sign();
     if (!of_channels) own_samples_ = visibilities_;
   }
+  if (reads_own_channels_) know_all_by_channels();
   return true;
 }
 

@@ -119,7 +119,7 @@ class RunData {
   std::int64_t nvis_of_data() const { return reading_.size() ? reading_.size()->samples : visibilities_->nvis(); }
   void decide_shares(Agreement& sharing, std::optional<std::int64_t> before);
   void hold_own_channels();
-  void look_at_own_channels(const CellStatistics& statistics);
+  void know_all_by_channels();
   /// What --sign auto comes to.
   void choose_sign();
   void take_own_samples();

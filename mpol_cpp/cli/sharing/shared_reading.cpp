@@ -1,8 +1,6 @@
 #include <mpol_cpp/cli/sharing/shared_reading.h>
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -18,6 +16,7 @@
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/cli/sharing/sharding.h>
+#include <mpol_cpp/distributed/sum_visited.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
@@ -76,14 +75,7 @@ struct AskedLook {
 /// The sums of all ranks. @param own  data about the place that is looked at; nothing where this rank has none
 WideMap map_of_ranks(const GridCoords& coords, const std::optional<Visibilities>& own) {
   auto image = own ? wide_image(coords, *own) : WideImage(coords);
-  std::vector<double> numbers;
-  image.visit_sums([&](const double* sums, std::size_t count) { numbers.insert(numbers.end(), sums, sums + count); });
-  ranks()->sum(numbers);
-  auto from = numbers.cbegin();
-  image.visit_sums([&](double* sums, std::size_t count) {
-    std::copy_n(from, count, sums);
-    from += static_cast<std::ptrdiff_t>(count);
-  });
+  sum_visited(*ranks(), [&image](const auto& visit) { image.visit_sums(visit); });
   return image.map();
 }
 
@@ -196,7 +188,6 @@ Visibilities SharedReading::get(const ImageOptions& options, ChosenGrid& grid, c
   }
   auto own = grid.visibilities ? std::move(*grid.visibilities) : grid.read_share(options.data, share);
   grid.visibilities.reset();
-  check_grid_holds(own, options.data, grid.coords);
   check_representable(own.data(), own.weights(), options.data.dtype);
   return own;
 }
