@@ -6,6 +6,7 @@
 
 #include <ATen/ops/hypot.h>
 
+#include <mpol_cpp/distributed/sum_visited.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 
 namespace mpol {
@@ -62,16 +63,7 @@ std::optional<LengthSlope> length_slope(const GridCoords& coords, const Tensor& 
                                 const auto block = visibilities.block(channel, begin, begin + model.numel());
                                 amplitudes.add(at::hypot(block.u, block.v), model, block.data, block.weights);
                               });
-  if (ranks != nullptr) {
-    std::vector<double> numbers;
-    amplitudes.visit_sums([&](const double* sums, std::size_t count) { numbers.insert(numbers.end(), sums, sums + count); });
-    ranks->sum(numbers);
-    auto from = numbers.begin();
-    amplitudes.visit_sums([&](double* sums, std::size_t count) {
-      std::copy_n(from, count, sums);
-      from += static_cast<std::ptrdiff_t>(count);
-    });
-  }
+  if (ranks != nullptr) sum_visited(*ranks, [&amplitudes](const auto& visit) { amplitudes.visit_sums(visit); });
   return amplitudes.slope();
 }
 
