@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include <ATen/ops/abs.h>
-
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 
@@ -22,15 +20,19 @@ void AmplitudeSums::add(const Tensor& q, const Tensor& visibilities, const Tenso
     throw ShapeError(fmt::format("amplitudes: q ({}), visibilities ({}) and weights ({}) must have one shape",
                                  fmt::join(q.sizes(), ", "), fmt::join(visibilities.sizes(), ", "),
                                  fmt::join(weights.sizes(), ", ")));
-  const auto on_cpu = [](const Tensor& x) { return x.detach().to(torch::kCPU, torch::kFloat64).flatten().contiguous(); };
-  const auto lengths = on_cpu(q), weight = on_cpu(weights), power = on_cpu(at::abs(visibilities)).square();
+  const auto on_cpu = [](const Tensor& x, torch::Dtype dtype) {
+    return x.detach().to(torch::kCPU, dtype).resolve_conj().flatten().contiguous();
+  };
+  const auto lengths = on_cpu(q, torch::kFloat64), given = on_cpu(weights, torch::kFloat64);
+  const auto values = on_cpu(visibilities, torch::kComplexDouble);
+  const auto *length = lengths.const_data_ptr<double>(), *weight = given.const_data_ptr<double>();
+  const auto* value = values.const_data_ptr<c10::complex<double>>();
   for (std::int64_t i = 0; i < lengths.numel(); ++i) {
-    const double length = lengths.const_data_ptr<double>()[i], w = weight.const_data_ptr<double>()[i];
-    const auto ring = width_ > 0 ? static_cast<std::size_t>(length / width_) : 0;
+    const auto ring = width_ > 0 ? static_cast<std::size_t>(length[i] / width_) : 0;
     auto& sums = rings_[std::min(ring, rings_.size() - 1)];
-    sums.weight += w;
-    sums.power += w * power.const_data_ptr<double>()[i];
-    sums.q += w * length;
+    sums.weight += weight[i];
+    sums.power += weight[i] * (value[i].real() * value[i].real() + value[i].imag() * value[i].imag());
+    sums.q += weight[i] * length[i];
     sums.count += 1;
   }
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/fft_fft2.h>
@@ -13,23 +14,32 @@
 
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/orientation.h>
-#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/distributed/sum_visited.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 
 namespace mpol {
 namespace {
 
-/// A fit has the memory of its own planes when its dirty images are made: room for a fine grid, so that one pass over the data
-/// does, and for a small block of samples.
-std::int64_t working_bytes(std::int64_t npix) { return 64 * npix * npix + (std::int64_t{16} << 20); }
+/// A fit has the memory of its own planes when its dirty images are made: room for fine grids, of all of them where they are not
+/// large, so that one pass over the data does, and for a small block of samples.
+std::int64_t working_bytes(std::int64_t npix) {
+  constexpr std::int64_t for_samples = std::int64_t{16} << 20, for_one_pass = std::int64_t{256} << 20;
+  const auto pixels = npix * npix, several_grids = 192 * pixels, one_grid = 64 * pixels;
+  return std::min(several_grids, one_grid + for_one_pass) + for_samples;
+}
 
-DirtyImagerOptions options_of_products() { return DirtyImagerOptions().weighting(Weighting::briggs).robust(0.5); }
+/// Images are written in float32.
+constexpr double tolerance_of_products = 1e-9;
+
+DirtyImagerOptions options_of_products() {
+  return DirtyImagerOptions().weighting(Weighting::briggs).robust(0.5).tolerance(tolerance_of_products);
+}
 
 DirtyImager imager_of(const FitData& data, ImageUnit unit) {
   const auto options = options_of_products().unit(unit);
   if (data.imaging == Imaging::cells) return DirtyImager(data.dataset, options);
-  return DirtyImager(data.coords(), data.visibilities,
+  return DirtyImager(data.dataset, data.visibilities,
                      DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
 }
 
@@ -57,6 +67,7 @@ class FrequencySums {
   explicit FrequencySums(const FitData& fit)
       : parts_(fit.parts), by_parts_(fit.visibilities.nchan() == 1), amplitudes_(groups_of(fit)) {}
 
+  /// @param begin  of the samples among those of their channel
   void add(std::int64_t channel, std::int64_t begin, const Tensor& model, const VisibilityBlock& samples) {
     if (!amplitudes_) return;
     if (!by_parts_) return amplitudes_->add(static_cast<std::size_t>(channel), model, samples.data, samples.weights);
@@ -64,6 +75,10 @@ class FrequencySums {
       amplitudes_->add(part, model.slice(0, first, last), samples.data.slice(0, first, last),
                        samples.weights.slice(0, first, last));
     });
+  }
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    if (amplitudes_) amplitudes_->visit_sums(visit);
   }
   std::optional<SpectralSlope> slope() const { return amplitudes_ ? amplitudes_->slope() : std::nullopt; }
 
@@ -109,8 +124,15 @@ class PartSums {
       const auto own = weights.slice(0, first, last);
       part.counts.add(residual.slice(0, first, last), own);
       part.weight += own.sum().item<double>();
-      part.seen += last - first;
+      part.seen += static_cast<double>(last - first);
     });
+  }
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    for (auto& part : parts_) {
+      part.counts.visit_sums(visit);
+      for (double* sum : {&part.weight, &part.seen}) visit(sum, std::size_t{1});
+    }
   }
   void add_to(ResidualSums& sums) const {
     for (const auto& part : parts_) sums.add_counted(part.counts);
@@ -118,8 +140,7 @@ class PartSums {
   std::vector<PartResiduals> residuals(std::int64_t nchan) const {
     std::vector<PartResiduals> all;
     for (const auto& part : parts_) {
-      const auto seen = static_cast<double>(std::max<std::int64_t>(part.seen, 1));
-      all.push_back({part.name, part.samples * nchan, part.weight / seen, part.counts.statistics()});
+      all.push_back({part.name, part.samples * nchan, part.weight / std::max(part.seen, 1.0), part.counts.statistics()});
     }
     return all;
   }
@@ -127,8 +148,8 @@ class PartSums {
  private:
   struct Part {
     std::string name;
-    std::int64_t samples = 0, seen = 0;  // of each channel; of all, as often as they came by
-    double weight = 0;                   // the sum of those that came by
+    std::int64_t samples = 0;     // of each channel
+    double seen = 0, weight = 0;  // of all channels, as often as they came by; the sum of these
     ResidualCounts counts;
   };
 
@@ -139,25 +160,49 @@ class PartSums {
 
 /// What products are made of beside their images: sums over the samples of all channels.
 struct ProductSums {
-  ProductSums(const ProductFrame& frame, const FitData& fit)
+  /// @param samples  how many there are, of which these sums count some
+  ProductSums(const ProductFrame& frame, const FitData& fit, std::int64_t samples)
       : data(frame.longest),
         model(frame.longest),
         residuals(frame.wide),
+        lengths(frame.longest, samples),
         frequencies(fit),
-        lengths(frame.longest, fit.visibilities.nchan() * fit.visibilities.nvis()) {}
+        parts(fit.parts),
+        has_parts_(!fit.parts.empty()) {}
 
   AmplitudeSums data, model;
   ResidualSums residuals;
-  FrequencySums frequencies;  // not of several ranks, which make an image of each channel
   LengthAmplitudes lengths;
+  FrequencySums frequencies;  // neither of several ranks, which make an image of each channel
+  PartSums parts;
+
+  /// @param begin  of the samples among those of their channel
+  void add(std::int64_t channel, std::int64_t begin, const VisibilityBlock& samples, const Tensor& of_model) {
+    const auto q = at::hypot(samples.u, samples.v);
+    data.add(q, samples.data, samples.weights);
+    model.add(q, of_model, samples.weights);
+    frequencies.add(channel, begin, of_model, samples);
+    lengths.add(q, of_model, samples.data, samples.weights);
+    const auto rest = samples.data - of_model;
+    residuals.add_to_image(samples.u, samples.v, rest, samples.weights);
+    if (has_parts_) parts.add(begin, rest, samples.weights);  // which all samples are of
+    else residuals.count(rest, samples.weights);
+  }
+
+  /// Adds those of other samples.
+  void add(ProductSums& others) {
+    const auto all_of = [](ProductSums& sums) {
+      return [&sums](const auto& visit) {
+        sums.visit_sums(visit);
+        sums.frequencies.visit_sums(visit);
+        sums.parts.visit_sums(visit);
+      };
+    };
+    add_visited(all_of(*this), all_of(others));
+  }
 
   void sum_over(Communicator& ranks) {
-    sum_visited(ranks, [this](const auto& visit) {
-      data.visit_sums(visit);
-      model.visit_sums(visit);
-      residuals.visit_sums(visit);
-      lengths.visit_sums(visit);
-    });
+    sum_visited(ranks, [this](const auto& visit) { visit_sums(visit); });
   }
 
   void put_into(DirtyProducts& products) const {
@@ -166,6 +211,51 @@ struct ProductSums {
     products.remainder = remainder_of(residuals);
     products.remainder.lengths = lengths.slope();
   }
+
+ private:
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    data.visit_sums(visit);
+    model.visit_sums(visit);
+    residuals.visit_sums(visit);
+    lengths.visit_sums(visit);
+  }
+
+  bool has_parts_;
+};
+
+/// The same sums by several threads: each lane has its own, of every eighth piece of the samples, so that what comes of them does
+/// not depend on how many threads there are.
+class SumLanes {
+ public:
+  SumLanes(const ProductFrame& frame, const FitData& fit) {
+    lanes_.reserve(lanes);
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+      lanes_.emplace_back(frame, fit, lane == 0 ? fit.visibilities.nchan() * fit.visibilities.nvis() : 0);
+  }
+
+  void add(const ComparedSamples& compared) {
+    const auto& [channel, begin, samples, model] = compared;
+    const auto count = model.numel();
+    ops::share_tasks(lanes, 1, [&, channel = channel, begin = begin, &samples = samples, &model = model](std::int64_t lane, std::int64_t) {
+      for (auto first = lane * piece; first < count; first += lanes * piece) {
+        const auto own = [&](const Tensor& all) { return all.slice(0, first, std::min(first + piece, count)); };
+        lanes_[static_cast<std::size_t>(lane)].add(
+            channel, begin + first, {own(samples.u), own(samples.v), own(samples.data), own(samples.weights)}, own(model));
+      }
+    });
+  }
+
+  /// All of them; the lanes are used up.
+  ProductSums& total() {
+    for (; lanes_.size() > 1; lanes_.pop_back()) lanes_.front().add(lanes_.back());
+    return lanes_.front();
+  }
+
+ private:
+  static constexpr std::int64_t lanes = 8, piece = 8192;  // of which LibTorch's operations take no threads of their own
+
+  std::vector<ProductSums> lanes_;
 };
 
 /// What a packed plane has at the cells of data, (ncells).
@@ -187,46 +277,6 @@ Tensor residual_of_cells(ProductSums& sums, const DirtyImager& imager, const Ten
   return dirty - imager.image_of(model);
 }
 
-/// The image channel of each data channel.
-std::vector<std::int64_t> image_channels(const FitData& data) {
-  std::vector<std::int64_t> channels(static_cast<std::size_t>(data.visibilities.nchan()));
-  for (std::int64_t image_channel = 0; image_channel < data.channels.nchan(); ++image_channel) {
-    for (const auto channel : data.channels.sources[static_cast<std::size_t>(image_channel)])
-      channels[static_cast<std::size_t>(channel)] = image_channel;
-  }
-  return channels;
-}
-
-/// The image of data minus model at the samples, block by block.
-Tensor residual_of_samples(ProductSums& sums, PartSums& of_parts, const DirtyImager& imager, const FitData& data,
-                           const Tensor& sky) {
-  const auto channels = image_channels(data);
-  const auto block = losses::prediction_block_for(data.coords().npix());
-  return imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
-    const auto residual = at::empty({end - begin}, torch::kComplexDouble);
-    const auto image = sky[channels[static_cast<std::size_t>(channel)]];
-    for (auto first = begin; first < end; first += block) {
-      const auto last = std::min(first + block, end);
-      const auto samples = data.visibilities.block(channel, first, last);
-      const auto model = losses::predicted_block(data.coords(), image, samples.u, samples.v);
-      const auto q = at::hypot(samples.u, samples.v);
-      sums.data.add(q, samples.data, samples.weights);
-      sums.model.add(q, model, samples.weights);
-      sums.frequencies.add(channel, first, model, samples);
-      sums.lengths.add(q, model, samples.data, samples.weights);
-      const auto rest = samples.data - model;
-      if (data.parts.empty()) {
-        sums.residuals.add(samples.u, samples.v, rest, samples.weights);
-      } else {  // which all samples are of
-        sums.residuals.add_to_image(samples.u, samples.v, rest, samples.weights);
-        of_parts.add(first, rest, samples.weights);
-      }
-      residual.narrow(0, first - begin, last - first).copy_(rest);
-    }
-    return residual;
-  });
-}
-
 std::vector<double> numbers_of(const Tensor& values) {
   const auto all = values.contiguous();
   return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
@@ -236,12 +286,22 @@ std::vector<double> numbers_of(const Tensor& values) {
 struct ProductImages {
   Tensor dirty, residual, noise, beams;
 };
-ProductImages product_images(ProductSums& sums, PartSums& of_parts, const FitData& data, const Tensor& sky) {
+
+/// The images, and the sums that were made on the way.
+std::pair<ProductImages, ProductSums> images_and_sums(const FitData& data, const Tensor& sky, const ProductFrame& frame) {
   const auto imager = imager_of(data, ImageUnit::jy_per_beam);
-  ProductImages images{imager.image(), {}, imager.noise(), rows_of_beams(imager.fitted_beam())};
-  images.residual = data.imaging == Imaging::cells ? residual_of_cells(sums, imager, images.dirty, data, sky)
-                                                   : residual_of_samples(sums, of_parts, imager, data, sky);
-  return images;
+  ProductImages images{.dirty = {}, .residual = {}, .noise = imager.noise(), .beams = {}};
+  SumLanes lanes(frame, data);
+  if (data.imaging == Imaging::cells) {
+    images.dirty = imager.image();
+    images.residual = residual_of_cells(lanes.total(), imager, images.dirty, data, sky);
+  } else {
+    auto made = imager.compare(sky, [&lanes](const ComparedSamples& compared) { lanes.add(compared); });
+    images.dirty = std::move(made.image);
+    images.residual = std::move(made.residual);
+  }
+  images.beams = rows_of_beams(imager.fitted_beam());
+  return {images, lanes.total()};
 }
 
 DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) {
@@ -310,23 +370,19 @@ DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
 }
 
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky, const ProductFrame& frame) {
-  ProductSums sums(frame, data);
-  PartSums of_parts(data.parts);
-  const auto images = product_images(sums, of_parts, data, sky);
-  of_parts.add_to(sums.residuals);
+  auto [images, sums] = images_and_sums(data, sky, frame);
+  sums.parts.add_to(sums.residuals);
   auto products = products_of(images, sums);
   if (data.imaging == Imaging::cells) return products;
-  products.remainder.parts = of_parts.residuals(data.visibilities.nchan());
+  products.remainder.parts = sums.parts.residuals(data.visibilities.nchan());
   products.remainder.slope = sums.frequencies.slope();
   return products;
 }
 
 std::optional<DirtyProducts> dirty_products(const FitData& own, const Tensor& sky, const ProductFrame& frame,
                                             Communicator& ranks) {
-  ProductSums sums(frame, own);
-  const std::vector<SampleRange> no_parts;
-  PartSums of_parts(no_parts);
-  auto images = product_images(sums, of_parts, own, sky);
+  const FitData without_parts{own.visibilities, own.channels, own.dataset, own.imaging};
+  auto [images, sums] = images_and_sums(without_parts, sky, frame);
   sums.sum_over(ranks);
   for (auto* rows : {&images.dirty, &images.residual, &images.noise, &images.beams}) *rows = ranks.gather(rows->contiguous());
   if (!ranks.is_first()) return std::nullopt;

@@ -1,8 +1,10 @@
 #include <mpol_cpp/analysis/residual_sums.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numbers>
 
 #include <ATen/ops/empty.h>
@@ -15,12 +17,25 @@ constexpr double half_normal_median = 0.6744897501960817;
 
 }  // namespace
 
+/// Exponent and first bits of a number, which order numbers > 0 as the numbers do.
+std::size_t ResidualCounts::bin_of(double magnitude) {
+  constexpr int dropped = std::numeric_limits<double>::digits - 1 - bits_of_bin;
+  constexpr std::int64_t first = std::int64_t{std::numeric_limits<double>::max_exponent - 1 + first_octave} << bits_of_bin;
+  const auto bits = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(magnitude) >> dropped) - first;
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(bits, 0, static_cast<std::int64_t>(magnitude_bins) - 1));
+}
+
+double ResidualCounts::lower_edge(std::size_t bin) {
+  constexpr std::size_t of_octave = std::size_t{1} << bits_of_bin;
+  const double within = static_cast<double>(bin % of_octave) / static_cast<double>(of_octave);
+  return std::ldexp(1 + within, static_cast<int>(bin / of_octave) + first_octave);
+}
+
 void ResidualCounts::count(double value) {
   count_ += 1;
   sum_ += value;
   squares_ += value * value;
-  const double place = bins_per_decade * (std::log10(std::max(std::abs(value), 1e-300)) - first_decade);
-  magnitudes_[static_cast<std::size_t>(std::clamp(place, 0.0, magnitude_bins - 1.0))] += 1;
+  magnitudes_[bin_of(std::abs(value))] += 1;
   const double bin = std::floor((value + histogram_limit) * histogram_bins / (2 * histogram_limit));
   if (bin >= 0 && bin < histogram_bins) values_[static_cast<std::size_t>(bin)] += 1;
 }
@@ -55,7 +70,7 @@ double ResidualCounts::quantile(double part) const {
       continue;
     }
     const double within = (part * count_ - below) / magnitudes_[bin];
-    return std::pow(10, (static_cast<double>(bin) + within) / bins_per_decade + first_decade);
+    return lower_edge(bin) + within * (lower_edge(bin + 1) - lower_edge(bin));
   }
   return 0;
 }
@@ -66,10 +81,8 @@ ResidualStatistics ResidualCounts::statistics() const {
   result.mean = sum_ / count_;
   result.standard_deviation = std::sqrt(std::max(0.0, squares_ / count_ - result.mean * result.mean));
   result.sigma_factor = quantile(0.5) / half_normal_median;
-  const double limit = bins_per_decade * (std::log10(std::max(4 * result.sigma_factor, 1e-300)) - first_decade);
-  const auto first = static_cast<std::size_t>(std::clamp(std::ceil(limit), 0.0, static_cast<double>(magnitude_bins)));
   double beyond = 0;
-  for (auto bin = first; bin < magnitude_bins; ++bin) beyond += magnitudes_[bin];
+  for (auto bin = bin_of(4 * result.sigma_factor) + 1; bin < magnitude_bins; ++bin) beyond += magnitudes_[bin];
   result.beyond_four = beyond / count_;
   return result;
 }

@@ -35,15 +35,18 @@ class ResidualCounts {
   ResidualHistogram histogram() const;
 
  private:
-  static constexpr int bins_per_decade = 200, decades = 12, first_decade = -4;
-  static constexpr std::size_t magnitude_bins = std::size_t{bins_per_decade} * decades, histogram_bins = 100;
+  /// Bins of |r| are those of its first bits: each octave has as many of equal width, from 2^first_octave on.
+  static constexpr int bits_of_bin = 7, octaves = 40, first_octave = -14;
+  static constexpr std::size_t magnitude_bins = std::size_t{octaves} << bits_of_bin, histogram_bins = 100;
   static constexpr double histogram_limit = 5;
 
   void count(double value);
+  static std::size_t bin_of(double magnitude);
+  static double lower_edge(std::size_t bin);
   /// |r| below which `part` of all values lie.
   double quantile(double part) const;
 
-  std::array<double, magnitude_bins> magnitudes_ = {};  // of |r|, evenly in its logarithm
+  std::array<double, magnitude_bins> magnitudes_ = {};  // of |r|
   std::array<double, histogram_bins> values_ = {};      // of r within the limit
   double count_ = 0, sum_ = 0, squares_ = 0;
 };
@@ -59,8 +62,10 @@ class ResidualSums {
   /// @param weights   (n) float64, Jy^-2
   void add(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights) {
     add_to_image(u, v, residual, weights);
-    counts_.add(residual, weights);
+    count(residual, weights);
   }
+  /// Adds to all but the image.
+  void count(const Tensor& residual, const Tensor& weights) { counts_.add(residual, weights); }
   /// Adds to the image alone what add_counted() is told of otherwise.
   void add_to_image(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights) {
     image_.add(u, v, residual, weights);

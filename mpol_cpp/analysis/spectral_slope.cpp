@@ -52,7 +52,7 @@ void FrequencyAmplitudes::add(std::size_t group, const Tensor& model, const Tens
     sums.product += w[i] * (m[i].real() * d[i].real() + m[i].imag() * d[i].imag());
     sums.power += w[i] * (m[i].real() * m[i].real() + m[i].imag() * m[i].imag());
   }
-  sums.seen += models.numel();
+  sums.seen += static_cast<double>(models.numel());
 }
 
 std::optional<SpectralSlope> FrequencyAmplitudes::slope() const {
@@ -66,7 +66,7 @@ std::optional<SpectralSlope> FrequencyAmplitudes::slope() const {
   std::vector<Point> points;
   points.reserve(known.size());
   for (const auto& group : known) {
-    const double passes = static_cast<double>(group.seen) / static_cast<double>(group.samples);
+    const double passes = group.seen / static_cast<double>(group.samples);
     points.push_back({std::log(group.frequency) - middle, group.product / group.power, group.power / passes});
   }
   auto slope = fitted(points);

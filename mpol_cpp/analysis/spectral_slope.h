@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -33,6 +34,14 @@ class FrequencyAmplitudes {
   /// @param weights      (n) float64, Jy^-2
   void add(std::size_t group, const Tensor& model, const Tensor& data, const Tensor& weights);
 
+  /// Calls visit(numbers, count) with all sums, to which those of other samples of the same groups may be added.
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    for (auto& group : sums_) {
+      for (double* sum : {&group.product, &group.power, &group.seen}) visit(sum, std::size_t{1});
+    }
+  }
+
   /// The power law that fits the amplitudes a = sum w Re(conj(m) d) / sum w |m|^2 best, whose variances are 1 / sum w |m|^2.
   /// @return nothing for fewer than two frequencies, without a model, and where no power law fits
   std::optional<SpectralSlope> slope() const;
@@ -41,7 +50,7 @@ class FrequencyAmplitudes {
   struct Sums : Group {
     explicit Sums(const Group& group) : Group(group) {}
     double product = 0, power = 0;  // sum w Re(conj(m) d), sum w |m|^2
-    std::int64_t seen = 0;
+    double seen = 0;                // samples that came by
   };
   std::vector<Sums> sums_;
 };

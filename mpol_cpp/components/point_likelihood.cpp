@@ -78,13 +78,14 @@ PointLikelihoodImpl::PointLikelihoodImpl(std::shared_ptr<Likelihood> image, cons
       products[channel].add_(at::real(at::matmul(weighted, samples.data.unsqueeze(1))));
       gram[channel].add_(at::real(at::matmul(weighted, responses.transpose(0, 1))));
     });
-    for (std::int64_t j = 0; j < count; ++j) {
-      const auto values = [&](const gridding::SampleRange& range, const Tensor& to) {
-        const auto weights = visibilities.block(range.channel, range.begin, range.end).weights;
-        to.copy_(response_of(j, range.u, range.v) * weights);
-      };
-      maker.make(own, values, coords().cell_area(), images[channel][j]);
-    }
+    std::vector<gridding::ImageOfSamples> made;
+    for (std::int64_t j = 0; j < count; ++j) made.push_back({.scale = coords().cell_area(), .image = images[channel][j]});
+    maker.make(own, made, [&](const gridding::SampleRange& range, std::span<const Tensor> values) {
+      const auto weights = visibilities.block(range.channel, range.begin, range.end).weights;
+      for (std::size_t j = 0; j < values.size(); ++j) {
+        if (values[j].defined()) values[j].copy_(response_of(static_cast<std::int64_t>(j), range.u, range.v) * weights);
+      }
+    });
   }
   // A unit diagonal makes the pivots tell how far responses are alike.
   const auto scale = gram.diagonal(0, -2, -1).clamp_min(1e-300).rsqrt();

@@ -22,4 +22,16 @@ void sum_visited(Communicator& ranks, const VisitAll& visit_all) {
   });
 }
 
+/// Adds the numbers of one to those of another.
+/// @param visit_all, visit_others  as above, of the same places
+template <typename VisitAll, typename VisitOthers>
+void add_visited(const VisitAll& visit_all, const VisitOthers& visit_others) {
+  std::vector<double> numbers;
+  visit_others([&](const double* sums, std::size_t count) { numbers.insert(numbers.end(), sums, sums + count); });
+  auto from = numbers.cbegin();
+  visit_all([&](double* sums, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) sums[i] += *from++;
+  });
+}
+
 }  // namespace mpol

@@ -1,11 +1,13 @@
 #include <mpol_cpp/gridding/dirty_imager.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <mutex>
+#include <span>
 #include <utility>
 
-#include <ATen/Dispatch.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
@@ -61,17 +63,40 @@ Tensor on_cpu(const Tensor& values, torch::Dtype dtype) {
   return values.detach().to(torch::kCPU, dtype).resolve_conj().contiguous();
 }
 
-/// Multiplies complex128 values, one after the other, by real factors.
-void multiply_by(const Tensor& values, const Tensor& factors) {
-  const auto own = factors.detach().to(torch::kCPU).contiguous();
-  auto* products = values.mutable_data_ptr<c10::complex<double>>();
-  AT_DISPATCH_FLOATING_TYPES(own.scalar_type(), "multiply_by", [&] {
-    const auto* reals = own.const_data_ptr<scalar_t>();
-    ops::share_ranges(values.size(0), 8192, [&](std::int64_t begin, std::int64_t end) {
-      for (auto k = begin; k < end; ++k) products[k] *= static_cast<double>(reals[k]);
-    });
+/// Calls use(k) for all samples, on several threads.
+template <typename Use>
+void each_sample(std::int64_t count, const Use& use) {
+  constexpr std::int64_t grain = 8192;
+  ops::share_ranges(count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto k = begin; k < end; ++k) use(k);
   });
 }
+
+/// Multiplies complex128 values by real ones, float64.
+void multiply_by(const Tensor& values, const Tensor& factors) {
+  auto* products = values.mutable_data_ptr<c10::complex<double>>();
+  const auto* factor = factors.const_data_ptr<double>();
+  each_sample(values.size(0), [&](std::int64_t k) { products[k] *= factor[k]; });
+}
+
+/// Room for the samples of one range after the other.
+struct SampleRoom {
+  VisibilityBlock block_of(const Visibilities& visibilities, const gridding::SampleRange& range) {
+    const auto count = range.end - range.begin;
+    if (!data.defined() || data.size(0) < count) {
+      data = gridding::in_own_memory(count, torch::kComplexDouble);
+      weights = gridding::in_own_memory(count, torch::kFloat64);
+    }
+    const auto given = [&](const Tensor& all) { return all.select(0, range.channel).slice(0, range.begin, range.end).detach(); };
+    return {range.u, range.v, data.narrow(0, 0, count).copy_(given(visibilities.data())),
+            weights.narrow(0, 0, count).copy_(given(visibilities.weights()))};
+  }
+
+  Tensor data, weights;
+};
+
+/// What compare() makes.
+enum Compared : std::size_t { of_data, of_beam, of_residual, compared };
 
 }  // namespace
 
@@ -86,6 +111,7 @@ struct DirtyImager::Samples {
   Visibilities visibilities;  // shares the storage of what was given
   ChannelMap channels;
   gridding::SampleImage transform;
+  std::int64_t working_bytes;
 };
 
 DirtyImager::DirtyImager(const GridCoords& coords, std::int64_t nchan, DirtyImagerOptions options)
@@ -100,12 +126,29 @@ DirtyImager::DirtyImager(const GridCoords& coords, const Visibilities& visibilit
     : DirtyImager(coords, options.channel_map() ? options.channel_map()->nchan() : visibilities.nchan(), options) {
   const auto map = options_.channel_map().value_or(ChannelMap::cube(visibilities.nchan()));
   sum_cells(visibilities, map);
-  if (options_.imaging() == Imaging::cells) return;
+  if (options_.imaging() != Imaging::cells) keep_samples(visibilities, map);
+}
+
+DirtyImager::DirtyImager(const GriddedDataset& averages, const Visibilities& visibilities, DirtyImagerOptions options)
+    : DirtyImager(averages->coords(), averages->nchan(), std::move(options)) {
+  options_.imaging(Imaging::exact);
+  const auto map = options_.channel_map().value_or(ChannelMap::cube(visibilities.nchan()));
+  map.check_sources(visibilities.nchan());
+  if (map.nchan() != nchan_)
+    throw ValueError(fmt::format("the averages have {} channels, the channel map {}: they must be of it", nchan_, map.nchan()));
+  if (options_.taper()) sum_cells(visibilities, map);
+  else take_averages(averages);
+  keep_samples(visibilities, map);
+}
+
+/// Only cells and their density weights are needed of averages from here on.
+void DirtyImager::keep_samples(const Visibilities& visibilities, const ChannelMap& map) {
   visibilities_ = imaging_weights_ = Tensor();
   if (options_.weighting() == Weighting::natural) density_ = Tensor();  // 1
   const auto working_bytes = options_.working_bytes().value_or(promised_bytes + visibilities.memory_bytes() / 11);
-  samples_ = std::make_shared<Samples>(
-      Samples{visibilities, map, gridding::SampleImage(coords_, visibilities.baselines(), working_bytes)});
+  gridding::SampleImage transform(coords_, visibilities.baselines(), working_bytes, gridding::SampleImage::Cut::allowed,
+                                  options_.tolerance());
+  samples_ = std::make_shared<Samples>(Samples{visibilities, map, std::move(transform), working_bytes});
 }
 
 /// One pass over the data, two with a taper.
@@ -139,13 +182,15 @@ DirtyImager::DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions optio
   if (options_.channel_map())
     throw ValueError("the data are gridded already: a channel map belongs to the DataAverager that gridded them");
   options_.imaging(Imaging::cells);
-  cells_ = on_cpu(dataset->cells(), torch::kInt64);
-  visibilities_ = on_cpu(dataset->visibilities(), torch::kComplexDouble);
-  const auto weights = on_cpu(dataset->weights(), torch::kFloat64);
-  if (!options_.taper()) {
-    weigh(weights, weights, weights);
-    return;
-  }
+  take_averages(dataset);
+}
+
+/// With a taper at the centres of the cells.
+void DirtyImager::take_averages(const GriddedDataset& averages) {
+  cells_ = on_cpu(averages->cells(), torch::kInt64);
+  visibilities_ = on_cpu(averages->visibilities(), torch::kComplexDouble);
+  const auto weights = on_cpu(averages->weights(), torch::kFloat64);
+  if (!options_.taper()) return weigh(weights, weights, weights);
   const auto [u, v] = cell_centers(coords_, cells_);
   const auto taper = taper_at(options_.taper(), u, v);
   weigh(weights, weights * taper, weights * taper.square());
@@ -199,27 +244,85 @@ void DirtyImager::make_image_of_cells(std::int64_t channel, const Tensor& visibi
   gridding::make_sky_image(cells, coords_.npix(), storage);
 }
 
-void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBlocks& visibilities, double scale,
-                                        const Tensor& storage) const {
+const std::vector<std::int64_t>& DirtyImager::sources_of(std::int64_t channel) const {
+  return samples_->channels.sources[static_cast<std::size_t>(channel)];
+}
+
+std::function<Tensor(const gridding::SampleRange& range)> DirtyImager::weights_for(std::int64_t channel) const {
   const auto [begin, end] = cells_of(channel);
   std::optional<gridding::SampleDensity> density;
   if (density_.defined()) density.emplace(coords_, integers(cells_, begin, end), reals(density_, begin, end));
-  const auto values = [&](const gridding::SampleRange& range, const Tensor& weighted) {
+  return [this, density](const gridding::SampleRange& range) {
+    const auto given = samples_->visibilities.weights().select(0, range.channel).slice(0, range.begin, range.end);
+    const auto weights = at::empty({range.end - range.begin}, torch::kFloat64).copy_(given.detach());
+    if (density) density->multiply(range.u, range.v, weights);
+    if (options_.taper()) weights.mul_(taper_at(options_.taper(), range.u, range.v).to(torch::kCPU));
+    return weights;
+  };
+}
+
+void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBlocks& visibilities, double scale,
+                                        const Tensor& storage) const {
+  const auto weights_of = weights_for(channel);
+  const auto values = [&](const gridding::SampleRange& range, std::span<const Tensor> weighted) {
     const auto block = visibilities(range.channel, range.begin, range.end);
     if (!block.is_complex() || block.dim() != 1 || block.size(0) != range.end - range.begin) {
       throw ShapeError(fmt::format("a block of visibilities has shape ({}) and dtype {}; complex ({}) is needed",
                                    fmt::join(block.sizes(), ", "), c10::toString(block.scalar_type()), range.end - range.begin));
     }
-    const auto weights = samples_->visibilities.weights().select(0, range.channel).slice(0, range.begin, range.end);
-    weighted.copy_(block.detach());
-    multiply_by(weighted, weights);
-    if (density) density->multiply(range.u, range.v, weighted);
-    if (options_.taper()) multiply_by(weighted, taper_at(options_.taper(), range.u, range.v));
+    weighted[0].copy_(block.detach());
+    multiply_by(weighted[0], weights_of(range));
   };
   const auto npix = coords_.npix();
-  samples_->transform.make(samples_->channels.sources[static_cast<std::size_t>(channel)], values,
-                           2 * scale * normalization_[channel].item<double>(),
-                           storage.narrow(0, 0, npix * npix).view({npix, npix}));
+  const gridding::ImageOfSamples image{.scale = 2 * scale * normalization_[channel].item<double>(),
+                                       .image = storage.narrow(0, 0, npix * npix).view({npix, npix})};
+  samples_->transform.make(sources_of(channel), {&image, 1}, values);
+}
+
+ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(const ComparedSamples&)>& use) const {
+  const auto npix = coords_.npix();
+  if (!samples_) throw ValueError("models are compared with samples; images of cells have none");
+  if (sky.sizes() != at::IntArrayRef({nchan_, npix, npix}) || sky.scalar_type() != torch::kFloat64 || !sky.is_cpu()) {
+    throw ShapeError(fmt::format("a model image has shape ({}) and dtype {} on {}; float64 ({}, {}, {}) on the CPU is needed",
+                                 fmt::join(sky.sizes(), ", "), c10::toString(sky.scalar_type()), sky.device().str(), nchan_, npix,
+                                 npix));
+  }
+  const auto cube = [&] { return gridding::in_own_memory(nchan_ * npix * npix, torch::kFloat64).view({nchan_, npix, npix}); };
+  const ComparedImages images{cube(), cube()};
+  const auto beam = gridding::in_own_memory(npix * npix, torch::kFloat64).view({npix, npix});
+  const gridding::SampleImage transform(coords_, samples_->visibilities.baselines(), samples_->working_bytes,
+                                        gridding::SampleImage::Cut::none, options_.tolerance());
+  std::vector<BeamShape> shapes;
+  SampleRoom room;
+  for (std::int64_t channel = 0; channel < nchan_; ++channel) {
+    const auto weights_of = weights_for(channel);
+    const auto scale = 2 * normalization_[channel].item<double>();
+    std::array<gridding::ImageOfSamples, compared> made;
+    made[of_data] = {.scale = scale, .image = images.image[channel]};
+    made[of_beam] = {.scale = scale, .image = beam};
+    made[of_residual] = {
+        .scale = scale, .image = images.residual[channel], .model = (sky[channel] * coords_.cell_area()).contiguous()};
+    const auto values = [&](const gridding::SampleRange& range, std::span<const Tensor> sums) {
+      const auto weighted = [&](Compared which) {
+        return sums[which].defined() ? sums[which].mutable_data_ptr<c10::complex<double>>() : nullptr;
+      };
+      auto *of_samples = weighted(of_data), *ones = weighted(of_beam), *rest = weighted(of_residual);
+      const auto given = weights_of(range);
+      const auto* weight = given.const_data_ptr<double>();
+      const auto block = room.block_of(samples_->visibilities, range);
+      const auto* data = block.data.const_data_ptr<c10::complex<double>>();
+      if (rest != nullptr) use({range.channel, range.begin, block, sums[of_residual]});
+      each_sample(range.end - range.begin, [&](std::int64_t k) {
+        if (of_samples != nullptr) of_samples[k] = weight[k] * data[k];
+        if (ones != nullptr) ones[k] = weight[k];
+        if (rest != nullptr) rest[k] = weight[k] * (data[k] - rest[k]);
+      });
+    };
+    transform.make(sources_of(channel), made, values);
+    shapes.push_back(measure_beam(beam, coords_.cell_size()));
+  }
+  std::call_once(cache_->measured, [&] { cache_->shapes = std::move(shapes); });
+  return images;
 }
 
 void DirtyImager::make_beam(std::int64_t channel, const Tensor& storage) const {

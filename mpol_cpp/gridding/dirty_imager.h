@@ -19,6 +19,10 @@
 
 namespace mpol {
 
+namespace gridding {
+struct SampleRange;
+}  // namespace gridding
+
 /// Unit of dirty images: flux density per dirty beam, or divided by the beam's area.
 enum class ImageUnit {
   jy_per_beam,    ///< Jy per dirty beam, the usual one
@@ -49,10 +53,24 @@ struct DirtyImagerOptions {
   /// Working storage of exact images, bytes; by default what is promised below. Where an image needs more, it is made in
   /// parts with a pass over the data each.
   TORCH_ARG(std::optional<std::int64_t>, working_bytes) = std::nullopt;
+  /// Error of exact images, relative to their norm.
+  TORCH_ARG(double, tolerance) = 1e-12;
 };
 
 /// Other visibilities at the samples of the data: (data channel, begin, end) -> (end - begin) complex, Jy.
 using VisibilityBlocks = std::function<Tensor(std::int64_t channel, std::int64_t begin, std::int64_t end)>;
+
+/// Samples [begin, begin + n) of a data channel beside a model of them, (n) complex128, Jy.
+struct ComparedSamples {
+  std::int64_t channel, begin;
+  const VisibilityBlock& samples;
+  const Tensor& model;
+};
+
+/// Dirty images of data and of data minus model, in Jy/beam.
+struct ComparedImages {
+  Tensor image, residual;  ///< (nchan, npix, npix) float64
+};
 
 /// Dirty images and beams of loose or gridded visibilities, always with the Hermitian partner of every sample:
 ///
@@ -75,6 +93,10 @@ class DirtyImager {
   /// @throws ValueError when a channel map is given
   explicit DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions options = {});
 
+  /// Exact images of visibilities whose cell averages, by the same channel map, are there already: without a pass over the data,
+  /// unless there is a taper.
+  DirtyImager(const GriddedDataset& averages, const Visibilities& visibilities, DirtyImagerOptions options = {});
+
   const GridCoords& coords() const { return coords_; }  ///< the grid of the images
   std::int64_t nchan() const { return nchan_; }         ///< image channels
   /// What the images are made of.
@@ -96,6 +118,12 @@ class DirtyImager {
   /// data channels and the samples, once for each part of the image that working storage allows.
   /// @throws ValueError for images of cells; ShapeError for a block of another shape
   Tensor image_of(const VisibilityBlocks& visibilities) const;
+  /// The dirty image and that of data minus a model, with the shapes of the beams, of which other functions tell: in one pass
+  /// over the data where working storage holds four grids, in two or three where it does not.
+  /// @param sky  model image (nchan, npix, npix) Jy/arcsec^2, float64 on the CPU
+  /// @param use  called with one block of samples after the other, each once
+  /// @throws ValueError for images of cells; ShapeError for another image
+  ComparedImages compare(const Tensor& sky, const std::function<void(const ComparedSamples&)>& use) const;
   /// Dirty beam, (nchan, npix, npix) sky, peak 1 at column npix/2 - 1, row npix/2.
   Tensor beam() const;
 
@@ -118,6 +146,8 @@ class DirtyImager {
 
   DirtyImager(const GridCoords& coords, std::int64_t nchan, DirtyImagerOptions options);
   void sum_cells(const Visibilities& visibilities, const ChannelMap& map);
+  void take_averages(const GriddedDataset& averages);
+  void keep_samples(const Visibilities& visibilities, const ChannelMap& map);
   void weigh(const Tensor& cell_weights, const Tensor& tapered, const Tensor& tapered_twice);
   /// Images of all channels, each made by make_image(channel, storage) into (sky_image_storage) doubles.
   Tensor make_images(const std::function<void(std::int64_t channel, const Tensor& storage)>& make_image) const;
@@ -126,6 +156,9 @@ class DirtyImager {
   void make_image_of_samples(std::int64_t channel, const VisibilityBlocks& visibilities, double scale,
                              const Tensor& storage) const;
   void make_beam(std::int64_t channel, const Tensor& storage) const;
+  /// T D w of samples of an image channel.
+  std::function<Tensor(const gridding::SampleRange& range)> weights_for(std::int64_t channel) const;
+  const std::vector<std::int64_t>& sources_of(std::int64_t channel) const;
   /// What turns an image in Jy/beam into the unit of the options.
   double unit_factor(std::int64_t channel) const;
   std::pair<std::int64_t, std::int64_t> cells_of(std::int64_t channel) const;

@@ -99,6 +99,17 @@ class PixelSieve {
   std::vector<bool> taken_;
 };
 
+/// Places [begin, end) of an axis.
+struct Places {
+  std::int64_t begin, end;
+};
+/// Those from the first to the last that is marked, and a neighbour on each side. @param marked  (n) bool, one of them at least
+Places around(const Tensor& marked) {
+  const auto found = marked.nonzero();
+  return {std::max<std::int64_t>(found.min().item<std::int64_t>() - 1, 0),
+          std::min(found.max().item<std::int64_t>() + 2, marked.size(0))};
+}
+
 /// Writes the script and the data of one page.
 class Writer {
  public:
@@ -179,16 +190,23 @@ class Writer {
   std::string contours(const ImagePanel& panel) {
     auto map = panel;
     map.values = panel.contours->values;
-    const auto values = thinned(pixels_of(map));
+    const auto all = thinned(pixels_of(map));
+    const auto& levels = panel.contours->levels;
+    const auto above = all >= *std::min_element(levels.begin(), levels.end());
+    if (!above.any().item<bool>()) return {};
+    const auto of_rows = around(above.any(1)), of_columns = around(above.any(0));  // gnuplot's time is that of the pixels
+    const auto values = all.slice(0, of_rows.begin, of_rows.end).slice(1, of_columns.begin, of_columns.end).contiguous();
     const auto rows = values.size(0), columns = values.size(1);
     const auto name = fmt::format("{}_{}_contours.f32", stem_, number_);
     add_floats(name, values, panel);
     const auto& [east, west, south, north] = panel.extent;
-    const double dx = std::abs(east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
+    const double dx = (west - east) / static_cast<double>(all.size(1)), dy = (north - south) / static_cast<double>(all.size(0));
+    const double left = east + dx * static_cast<double>(of_columns.begin), right = east + dx * static_cast<double>(of_columns.end);
     line("set contour base\nunset surface\nset cntrparam levels discrete {:.10g}", fmt::join(panel.contours->levels, ","));
     line("set table $contours_{}", number_);
     line("splot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g},0) dx={:.10g} dy={:.10g} notitle",
-         quoted(name), columns, rows, std::min(east, west) + dx / 2, south + dy / 2, dx, dy);
+         quoted(name), columns, rows, std::min(left, right) + std::abs(dx) / 2,
+         south + dy * (static_cast<double>(of_rows.begin) + 0.5), std::abs(dx), dy);
     line("unset table\nunset contour\nset surface");
     return fmt::format(", $contours_{} using 1:2 with lines lw 1.2 lc rgb '#ffffff' notitle", number_);
   }

@@ -7,6 +7,8 @@
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
+#include <mpol_cpp/gridding/taper.h>
+#include <mpol_cpp/likelihoods/prediction.h>
 
 #include "compare.h"
 #include "failing_allocator.h"
@@ -256,6 +258,84 @@ TEST_CASE("exact images of other visibilities are linear and give the residual i
   };
   CHECK_THROWS_AS(imager.image_of(short_ones), ShapeError);
   CHECK_THROWS_AS(of_cells.image_of(short_ones), ValueError);
+}
+
+TEMPLATE_TEST_CASE("data compared with a model give the images that are made one by one", "[gridding][dirty][quick]", float, double) {
+  constexpr auto dtype = c10::CppTypeToScalarType<TestType>::value;
+  const auto npix = GENERATE(std::int64_t{130}, std::int64_t{1030});  // density weights in a plane, and searched for
+  const GridCoords coords(0.02, npix);
+  const auto samples = random_observation(coords, 3, 20'000, dtype, 40);
+  const ChannelMap map{{{2}, {0, 1}}};
+  const auto sky = uniform({2, npix, npix}, torch::kFloat64, 41);
+  const auto with = [&](std::int64_t bytes) {
+    return DirtyImager(coords, samples, DirtyImagerOptions().channel_map(map).robust(0).working_bytes(bytes));
+  };
+  const auto predicted = losses::predicted_visibilities(coords, sky, samples, map);
+  const double of_prediction = 10 * losses::prediction_tolerance;
+  auto seen = torch::zeros({3, 20'000}, torch::kFloat64);
+  const auto count = [&](const ComparedSamples& block) {
+    const auto n = block.model.size(0);
+    seen[block.channel].narrow(0, block.begin, n).add_(1);
+    const auto place = [&](const Tensor& all) { return all[block.channel].narrow(0, block.begin, n); };
+    CHECK(relative_error(block.model, place(predicted)) < of_prediction);
+    CHECK(torch::equal(block.samples.data, place(samples.data()).to(torch::kComplexDouble)));
+    CHECK(torch::equal(block.samples.weights, place(samples.weights()).to(torch::kFloat64)));
+  };
+  const auto imager = with(std::int64_t{1} << 40), small = with(0);  // in one pass, and in three
+  const auto together = imager.compare(sky, count);
+  CHECK(torch::equal(seen, torch::ones_like(seen)));
+  const auto apart = small.compare(sky, count);
+  CHECK(torch::equal(seen, 2 * torch::ones_like(seen)));
+  const auto alone = with(std::int64_t{1} << 40);
+  const auto residual = alone.image_of(samples.data().to(torch::kComplexDouble) - predicted);
+  for (const auto& [image, of_rest] : {together, apart}) {
+    CHECK(relative_error(image, alone.image()) < of_transform);
+    CHECK(relative_error(of_rest, residual) < of_prediction);
+  }
+  for (std::size_t channel = 0; channel < 2; ++channel) {
+    const auto own = imager.fitted_beam()[channel], expected = alone.fitted_beam()[channel];
+    REQUIRE(own.has_value() == expected.has_value());
+    if (!own) continue;
+    CHECK_THAT(own->major, WithinRel(expected->major, 1e-9));
+    CHECK_THAT(own->minor, WithinRel(expected->minor, 1e-9));
+  }
+  const auto averages = DataAverager(coords, samples, unchecked().channel_map(map)).to_dataset();
+  const auto of_averages = [&](DirtyImagerOptions options) { return DirtyImager(averages, samples, options.channel_map(map)); };
+  CHECK(relative_error(of_averages({}).image(), DirtyImager(coords, samples, DirtyImagerOptions().channel_map(map)).image()) <
+        of_transform);
+  const auto tapered = DirtyImagerOptions().taper(gaussian_taper(0.1)).channel_map(map);
+  CHECK(relative_error(of_averages(tapered).image(), DirtyImager(coords, samples, tapered).image()) < of_transform);
+}
+
+TEST_CASE("data compared with a model give bitwise the same for any number of threads", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 64);
+  const auto samples = random_observation(coords, 1, 50'000, torch::kFloat, 42);
+  const auto sky = uniform({1, 64, 64}, torch::kFloat64, 43);
+  const auto nothing = [](const ComparedSamples&) {};
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto alone = DirtyImager(coords, samples).compare(sky, nothing);
+  at::set_num_threads(3);
+  const auto shared = DirtyImager(coords, samples).compare(sky, nothing);
+  at::set_num_threads(threads);
+  CHECK(torch::equal(shared.image, alone.image));
+  CHECK(torch::equal(shared.residual, alone.residual));
+}
+
+TEST_CASE("a model that does not fit the data is not compared with them", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto samples = random_observation(coords, 1, 30, torch::kDouble, 44);
+  const auto compare = [&](Imaging imaging, const Tensor& sky) {
+    return DirtyImager(coords, samples, natural(imaging)).compare(sky, [](const ComparedSamples&) {});
+  };
+  const auto sky = torch::zeros({1, 32, 32}, torch::kFloat64);
+  CHECK(compare(Imaging::exact, sky).residual.size(0) == 1);
+  CHECK_THROWS_AS(compare(Imaging::cells, sky), ValueError);
+  CHECK_THROWS_AS(compare(Imaging::exact, sky[0]), ShapeError);
+  CHECK_THROWS_AS(compare(Imaging::exact, sky.to(torch::kFloat32)), ShapeError);
+  const auto averages = DataAverager(coords, samples, unchecked()).to_dataset();
+  const auto two = random_observation(coords, 2, 30, torch::kDouble, 45);
+  CHECK_THROWS_AS(DirtyImager(averages, two), ValueError);
 }
 
 TEST_CASE("images of other visibilities in cells are linear and give the residual image", "[gridding][dirty][quick]") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <ATen/ops/fft_ifft2.h>
 #include <ATen/ops/from_blob.h>
@@ -62,24 +63,28 @@ double median_noise(const Tensor& image) {
 }
 
 WideImage::WideImage(const GridCoords& coords)
-    : coords_(coords),
-      weights_(static_cast<std::size_t>(coords.npix() * coords.npix())),
-      sums_(static_cast<std::size_t>(coords.npix() * coords.npix())) {}
+    : coords_(coords), cells_(static_cast<std::size_t>(coords.npix() * coords.npix())) {}
 
 void WideImage::add(const Tensor& u, const Tensor& v, const Tensor& data, const Tensor& weights) {
   const auto npix = coords_.npix(), half = npix / 2;
   const double limit = coords_.max_uv();
   const auto values = data.contiguous();
+  const auto packed = [&](double at) {
+    const auto cell = coords_.uv_cell(at);
+    return cell < half ? cell + half : cell - half;
+  };
   const auto *us = u.const_data_ptr<double>(), *vs = v.const_data_ptr<double>(), *ws = weights.const_data_ptr<double>();
   const auto* value = values.const_data_ptr<c10::complex<double>>();
   for (std::int64_t i = 0; i < u.numel(); ++i) {
     if (!(std::abs(us[i]) < limit && std::abs(vs[i]) < limit)) continue;
-    const auto column = (coords_.uv_cell(us[i]) + half) % npix, row = (coords_.uv_cell(vs[i]) + half) % npix;
-    const auto cell = static_cast<std::size_t>(row * npix + column);
-    weights_[cell] += ws[i];
-    sums_[cell] += ws[i] * value[i];
+    const auto cell = static_cast<std::size_t>(packed(vs[i]) * npix + packed(us[i]));
+    const double real = value[i].real(), imag = value[i].imag();
+    auto& sums = cells_[cell];
+    sums.weight += ws[i];
+    sums.real += ws[i] * real;
+    sums.imag += ws[i] * imag;
     total_ += ws[i];
-    power_ += ws[i] * std::norm(value[i]);
+    power_ += ws[i] * (real * real + imag * imag);
     ++samples_;
   }
 }
@@ -90,18 +95,23 @@ WideMap WideImage::map() const {
   const double scale = total_ > 0 ? 1 / total_ : 0;
   map.noise = std::sqrt(scale);
   map.scatter = scatter();
-  map.image = packed_to_sky(packed_image(sums_, npix) * scale);
-  map.beam = packed_image({weights_.begin(), weights_.end()}, npix) * scale;
+  std::vector<c10::complex<double>> sums, weights;
+  for (const auto& [weight, real, imag] : cells_) {
+    sums.emplace_back(real, imag);
+    weights.emplace_back(weight, 0);
+  }
+  map.image = packed_to_sky(packed_image(std::move(sums), npix) * scale);
+  map.beam = packed_image(std::move(weights), npix) * scale;
   return map;
 }
 
 std::optional<double> WideImage::scatter() const {
   constexpr double fewest = 100;
   double cells = 0, of_means = 0;
-  for (std::size_t cell = 0; cell < weights_.size(); ++cell) {
-    if (!(weights_[cell] > 0)) continue;
+  for (const auto& [weight, real, imag] : cells_) {
+    if (!(weight > 0)) continue;
     ++cells;
-    of_means += std::norm(sums_[cell]) / weights_[cell];
+    of_means += (real * real + imag * imag) / weight;
   }
   const double freedom = 2 * (samples_ - cells);
   if (!(freedom >= fewest)) return std::nullopt;

@@ -37,19 +37,22 @@ class WideImage {
   /// Calls visit(numbers, count) with all sums, to which those of other samples on the same grid may be added.
   template <typename Visit>
   void visit_sums(const Visit& visit) {
-    visit(weights_.data(), weights_.size());
-    visit(reinterpret_cast<double*>(sums_.data()), 2 * sums_.size());
+    visit(&cells_.front().weight, cells_.size() * sizeof(Cell) / sizeof(double));
     for (double* sum : {&total_, &power_, &samples_}) visit(sum, std::size_t{1});
   }
 
   WideMap map() const;  ///< the image of the samples so far
 
  private:
+  /// Sums of weights, and of weights times data.
+  struct Cell {
+    double weight = 0, real = 0, imag = 0;
+  };
+
   std::optional<double> scatter() const;
 
   GridCoords coords_;
-  std::vector<double> weights_;                 // of each packed cell
-  std::vector<c10::complex<double>> sums_;      // of weight times data
+  std::vector<Cell> cells_;                     // packed
   double total_ = 0, power_ = 0, samples_ = 0;  // sum w, sum w |V|^2, how many
 };
 

@@ -51,7 +51,7 @@ class NufftPlan<T>::Transforms {
       each_task([&](const NufftTask& task, const NufftTileTasks& tile, std::int64_t worker) {
         const auto points = points_.points_of(task);
         auto shares = shares_in(worker);
-        for (int n = 0; n < count; ++n) copy_tile(tile, n, worker);
+        for (int n = 0; n < count; ++n) copy_tile(cells_[index(n)].data(), tile, n, worker);
         kernels_.degrid(*tables_, points, shares.data(), count);
         for (int n = 0; n < count; ++n) scatter(points, shares[index(n)], visibilities[first + index(n)]);
       });
@@ -69,19 +69,41 @@ class NufftPlan<T>::Transforms {
     });
   }
 
-  AlignedArray<Complex> empty_cells() const { return AlignedArray<Complex>(grid_.size()); }
+  Cells empty_cells() const { return Cells(grid_.size()); }
 
-  void add_to(const AlignedArray<Complex>& cells, const Complex* visibilities) {
+  void add_to(std::span<const Cells* const> cells, std::span<const Complex* const> visibilities) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t first = 0; first < cells.size(); first += nufft_max_images) {
+      const auto count = static_cast<int>(std::min<std::size_t>(nufft_max_images, cells.size() - first));
+      prepare(count);
+      Grids grids = {};
+      for (int n = 0; n < count; ++n) grids[index(n)] = cells[first + index(n)]->data();
+      spread(count, grids, [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
+        const auto points = points_.points_of(task);
+        for (int n = 0; n < count; ++n) gather(points, visibilities[first + index(n)], shares[n]);
+        kernels_.grid(*tables_, points, shares, count);
+      });
+    }
+  }
+
+  void to_cells(const T* image, double scale, const Cells& cells) {
+    const std::lock_guard lock(mutex_);
+    grid_.from_image(image, scale, cells.data());
+  }
+
+  void interpolate(const Cells& cells, Complex* visibilities) {
     const std::lock_guard lock(mutex_);
     prepare(1);
-    spread(1, {cells.data()}, [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
+    each_task([&](const NufftTask& task, const NufftTileTasks& tile, std::int64_t worker) {
       const auto points = points_.points_of(task);
-      gather(points, visibilities, shares[0]);
-      kernels_.grid(*tables_, points, shares, 1);
+      auto shares = shares_in(worker);
+      copy_tile(cells.data(), tile, 0, worker);
+      kernels_.degrid(*tables_, points, shares.data(), 1);
+      scatter(points, shares[0], visibilities);
     });
   }
 
-  void to_image(const AlignedArray<Complex>& cells, double scale, T* image) {
+  void to_image(const Cells& cells, double scale, T* image) {
     const std::lock_guard lock(mutex_);
     grid_.to_image(cells.data(), scale, image, Accumulate::overwrite);
   }
@@ -100,7 +122,7 @@ class NufftPlan<T>::Transforms {
                const auto points = points_.points_of(task);
                for (int n = 0; n < count; ++n) {
                  const auto& data = *comparisons[first + index(n)].data;
-                 copy_tile(tile, n, worker);
+                 copy_tile(cells_[index(n)].data(), tile, n, worker);
                  shares[n].real = data.real.data() + points.first;
                  shares[n].imag = data.imag.data() + points.first;
                  shares[n].weight = data.weight.data() + points.first;
@@ -220,8 +242,8 @@ class NufftPlan<T>::Transforms {
     return shares;
   }
 
-  void copy_tile(const NufftTileTasks& from_tile, int image, std::int64_t worker) const {
-    const T* from = grid_.corner(cells_[index(image)].data(), from_tile);
+  void copy_tile(Complex* cells, const NufftTileTasks& from_tile, int image, std::int64_t worker) const {
+    const T* from = grid_.corner(cells, from_tile);
     T* to = workplaces_[index(worker)][index(image)].cells.data();
     for (int column = 0; column < tile().columns; ++column) {
       std::memcpy(to + column * tile().distance, from + column * 2 * grid_.distance(), index(tile().distance) * sizeof(T));
@@ -357,17 +379,27 @@ void NufftPlan<T>::type1(std::span<const Complex* const> visibilities, double sc
 }
 
 template <typename T>
-AlignedArray<std::complex<T>> NufftPlan<T>::empty_cells() const {
+typename NufftPlan<T>::Cells NufftPlan<T>::empty_cells() const {
   return transforms_->empty_cells();
 }
 
 template <typename T>
-void NufftPlan<T>::add_to(const AlignedArray<Complex>& cells, const Complex* visibilities) const {
+void NufftPlan<T>::add_to(std::span<const Cells* const> cells, std::span<const Complex* const> visibilities) const {
   transforms_->add_to(cells, visibilities);
 }
 
 template <typename T>
-void NufftPlan<T>::to_image(const AlignedArray<Complex>& cells, double scale, T* image) const {
+void NufftPlan<T>::to_cells(const T* image, double scale, const Cells& cells) const {
+  transforms_->to_cells(image, scale, cells);
+}
+
+template <typename T>
+void NufftPlan<T>::interpolate(const Cells& cells, Complex* visibilities) const {
+  transforms_->interpolate(cells, visibilities);
+}
+
+template <typename T>
+void NufftPlan<T>::to_image(const Cells& cells, double scale, T* image) const {
   transforms_->to_image(cells, scale, image);
 }
 

@@ -60,12 +60,16 @@ class NufftPlan {
     type1({&visibilities, 1}, scale, {&image, 1}, accumulate);
   }
 
-  /// Type 1 of many points in blocks, each with a plan of its own, which all have the same settings, max_abs_u and max_abs_v:
-  /// every plan adds its points to the same cells of the fine grid, and any one of them makes the image of these.
-  AlignedArray<Complex> empty_cells() const;
-  void add_to(const AlignedArray<Complex>& cells, const Complex* visibilities) const;
+  /// Transforms of many points in blocks, each with a plan of its own, which all have the same settings, max_abs_u and max_abs_v:
+  /// their fine grids have the same cells. For type 1 every plan adds its points to those of each image, and any one of them
+  /// makes the images of these; for type 2 any one of them makes the cells of an image, at whose points each finds its values.
+  using Cells = AlignedArray<Complex>;
+  Cells empty_cells() const;
+  void add_to(std::span<const Cells* const> cells, std::span<const Complex* const> visibilities) const;
+  void to_cells(const T* image, double scale, const Cells& cells) const;
+  void interpolate(const Cells& cells, Complex* visibilities) const;
   /// The cells are used up. It takes `cells_to_image_bytes`, the cells themselves among them.
-  void to_image(const AlignedArray<Complex>& cells, double scale, T* image) const;
+  void to_image(const Cells& cells, double scale, T* image) const;
   std::int64_t cells_to_image_bytes() const;
 
   /// Data for `fused`, (points) each in the plan's own order, with room for whole vectors.
