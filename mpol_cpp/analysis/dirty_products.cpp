@@ -15,19 +15,12 @@
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/distributed/sum_visited.h>
+#include <mpol_cpp/gridding/compared_memory.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 
 namespace mpol {
 namespace {
-
-/// A fit has the memory of its own planes when its dirty images are made: room for fine grids, of all of them where they are not
-/// large, so that one pass over the data does, and for a small block of samples.
-std::int64_t working_bytes(std::int64_t npix) {
-  constexpr std::int64_t for_samples = std::int64_t{16} << 20, for_one_pass = std::int64_t{256} << 20;
-  const auto pixels = npix * npix, several_grids = 192 * pixels, one_grid = 64 * pixels;
-  return std::min(several_grids, one_grid + for_one_pass) + for_samples;
-}
 
 /// Images are written in float32.
 constexpr double tolerance_of_products = 1e-9;
@@ -40,7 +33,7 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
   const auto options = options_of_products().unit(unit);
   if (data.imaging == Imaging::cells) return DirtyImager(data.dataset, options);
   return DirtyImager(data.dataset, data.visibilities,
-                     DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
+                     DirtyImagerOptions(options).channel_map(data.channels).working_bytes(gridding::storage_to_compare(data.coords().npix())));
 }
 
 FitRemainder remainder_of(const ResidualSums& sums) {

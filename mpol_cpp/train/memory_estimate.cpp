@@ -1,10 +1,13 @@
 #include <mpol_cpp/train/memory_estimate.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/host/host_memory.h>
+#include <mpol_cpp/gridding/compared_memory.h>
 #include <mpol_cpp/ops/lbfgs/lbfgs_arrays.h>
 #include <mpol_cpp/train/options/loss_history.h>
 
@@ -25,6 +28,16 @@ std::int64_t channels_of_results(const MemorySettings& settings) {
 double dirty_images(double npix, double nchan) {
   // Per channel the images and beam in float64; while one channel is made, a complex plane and its transform.
   return 8 * npix * npix * (3 * nchan + 6);
+}
+
+/// The images that a fit ends with: of cells, or of samples that are compared with the model.
+double images_of_results(const MemorySettings& settings) {
+  const auto nchan = static_cast<double>(channels_of_results(settings)), npix = static_cast<double>(settings.npix());
+  if (settings.likelihood().of_cells) return dirty_images(npix, nchan);
+  constexpr double statistics = 16 * 0x1p20;  // of several threads
+  const auto samples = settings.visibilities() > 0 ? settings.visibilities() : std::numeric_limits<std::int32_t>::max();
+  const auto working = static_cast<double>(gridding::needed_to_compare(settings.npix(), samples));
+  return 8 * npix * npix * (2 * nchan + 1) + working + statistics;
 }
 
 /// Pairs of a move and a change of the gradient that L-BFGS and the two states kept for divergence hold: the states, of the last
@@ -113,7 +126,7 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;
   const auto likelihood = settings.likelihood().memory(sizes_of(settings));
   const auto of_results = static_cast<double>(channels_of_results(settings));
-  const double results = std::max(dirty_images(npix, of_results), likelihood.ending) + 2 * cube;
+  const double results = std::max(images_of_results(settings), likelihood.ending) + 2 * cube;
 
   MemoryEstimate estimate;
   const auto add = [&](const char* name, double bytes) {
