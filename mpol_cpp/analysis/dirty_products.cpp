@@ -32,8 +32,9 @@ DirtyImagerOptions options_of_products() {
 DirtyImager imager_of(const FitData& data, ImageUnit unit) {
   const auto options = options_of_products().unit(unit);
   if (data.imaging == Imaging::cells) return DirtyImager(data.dataset, options);
-  return DirtyImager(data.dataset, data.visibilities,
-                     DirtyImagerOptions(options).channel_map(data.channels).working_bytes(gridding::storage_to_compare(data.coords().npix())));
+  return DirtyImager(
+      data.dataset, data.visibilities,
+      DirtyImagerOptions(options).channel_map(data.channels).working_bytes(gridding::storage_to_compare(data.coords().npix())));
 }
 
 FitRemainder remainder_of(const ResidualSums& sums) {
@@ -230,13 +231,14 @@ class SumLanes {
   void add(const ComparedSamples& compared) {
     const auto& [channel, begin, samples, model] = compared;
     const auto count = model.numel();
-    ops::share_tasks(lanes, 1, [&, channel = channel, begin = begin, &samples = samples, &model = model](std::int64_t lane, std::int64_t) {
-      for (auto first = lane * piece; first < count; first += lanes * piece) {
-        const auto own = [&](const Tensor& all) { return all.slice(0, first, std::min(first + piece, count)); };
-        lanes_[static_cast<std::size_t>(lane)].add(
-            channel, begin + first, {own(samples.u), own(samples.v), own(samples.data), own(samples.weights)}, own(model));
-      }
-    });
+    ops::share_tasks(
+        lanes, 1, [&, channel = channel, begin = begin, &samples = samples, &model = model](std::int64_t lane, std::int64_t) {
+          for (auto first = lane * piece; first < count; first += lanes * piece) {
+            const auto own = [&](const Tensor& all) { return all.slice(0, first, std::min(first + piece, count)); };
+            lanes_[static_cast<std::size_t>(lane)].add(
+                channel, begin + first, {own(samples.u), own(samples.v), own(samples.data), own(samples.weights)}, own(model));
+          }
+        });
   }
 
   /// All of them; the lanes are used up.

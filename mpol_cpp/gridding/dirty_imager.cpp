@@ -248,22 +248,30 @@ const std::vector<std::int64_t>& DirtyImager::sources_of(std::int64_t channel) c
   return samples_->channels.sources[static_cast<std::size_t>(channel)];
 }
 
-std::function<Tensor(const gridding::SampleRange& range)> DirtyImager::weights_for(std::int64_t channel) const {
-  const auto [begin, end] = cells_of(channel);
-  std::optional<gridding::SampleDensity> density;
-  if (density_.defined()) density.emplace(coords_, integers(cells_, begin, end), reals(density_, begin, end));
-  return [this, density](const gridding::SampleRange& range) {
-    const auto given = samples_->visibilities.weights().select(0, range.channel).slice(0, range.begin, range.end);
+/// T D w of the samples of an image channel.
+struct DirtyImager::SampleWeights {
+  SampleWeights(const DirtyImager& own, std::int64_t channel) : imager(own) {
+    const auto [begin, end] = own.cells_of(channel);
+    if (!own.density_.defined()) return;
+    density.emplace(own.coords_, integers(own.cells_, begin, end), reals(own.density_, begin, end));
+  }
+
+  /// (n) float64.
+  Tensor of(const gridding::SampleRange& range) const {
+    const auto given = imager.samples_->visibilities.weights().select(0, range.channel).slice(0, range.begin, range.end);
     const auto weights = at::empty({range.end - range.begin}, torch::kFloat64).copy_(given.detach());
     if (density) density->multiply(range.u, range.v, weights);
-    if (options_.taper()) weights.mul_(taper_at(options_.taper(), range.u, range.v).to(torch::kCPU));
+    if (const auto& taper = imager.options_.taper()) weights.mul_(taper_at(taper, range.u, range.v).to(torch::kCPU));
     return weights;
-  };
-}
+  }
+
+  const DirtyImager& imager;
+  std::optional<gridding::SampleDensity> density;
+};
 
 void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBlocks& visibilities, double scale,
                                         const Tensor& storage) const {
-  const auto weights_of = weights_for(channel);
+  const SampleWeights weights(*this, channel);
   const auto values = [&](const gridding::SampleRange& range, std::span<const Tensor> weighted) {
     const auto block = visibilities(range.channel, range.begin, range.end);
     if (!block.is_complex() || block.dim() != 1 || block.size(0) != range.end - range.begin) {
@@ -271,7 +279,7 @@ void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBl
                                    fmt::join(block.sizes(), ", "), c10::toString(block.scalar_type()), range.end - range.begin));
     }
     weighted[0].copy_(block.detach());
-    multiply_by(weighted[0], weights_of(range));
+    multiply_by(weighted[0], weights.of(range));
   };
   const auto npix = coords_.npix();
   const gridding::ImageOfSamples image{.scale = 2 * scale * normalization_[channel].item<double>(),
@@ -295,7 +303,7 @@ ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(
   std::vector<BeamShape> shapes;
   SampleRoom room;
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
-    const auto weights_of = weights_for(channel);
+    const SampleWeights weights(*this, channel);
     const auto scale = 2 * normalization_[channel].item<double>();
     std::array<gridding::ImageOfSamples, compared> made;
     made[of_data] = {.scale = scale, .image = images.image[channel]};
@@ -307,7 +315,7 @@ ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(
         return sums[which].defined() ? sums[which].mutable_data_ptr<c10::complex<double>>() : nullptr;
       };
       auto *of_samples = weighted(of_data), *ones = weighted(of_beam), *rest = weighted(of_residual);
-      const auto given = weights_of(range);
+      const auto given = weights.of(range);
       const auto* weight = given.const_data_ptr<double>();
       const auto block = room.block_of(samples_->visibilities, range);
       const auto* data = block.data.const_data_ptr<c10::complex<double>>();

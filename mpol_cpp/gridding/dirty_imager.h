@@ -19,10 +19,6 @@
 
 namespace mpol {
 
-namespace gridding {
-struct SampleRange;
-}  // namespace gridding
-
 /// Unit of dirty images: flux density per dirty beam, or divided by the beam's area.
 enum class ImageUnit {
   jy_per_beam,    ///< Jy per dirty beam, the usual one
@@ -62,9 +58,9 @@ using VisibilityBlocks = std::function<Tensor(std::int64_t channel, std::int64_t
 
 /// Samples [begin, begin + n) of a data channel beside a model of them, (n) complex128, Jy.
 struct ComparedSamples {
-  std::int64_t channel, begin;
-  const VisibilityBlock& samples;
-  const Tensor& model;
+  std::int64_t channel, begin;     ///< of the data; of the samples in it
+  const VisibilityBlock& samples;  ///< u, v, data and weights
+  const Tensor& model;             ///< what the model has there
 };
 
 /// Dirty images of data and of data minus model, in Jy/beam.
@@ -144,6 +140,8 @@ class DirtyImager {
 
   struct Samples;
 
+  struct SampleWeights;
+
   DirtyImager(const GridCoords& coords, std::int64_t nchan, DirtyImagerOptions options);
   void sum_cells(const Visibilities& visibilities, const ChannelMap& map);
   void take_averages(const GriddedDataset& averages);
@@ -156,8 +154,6 @@ class DirtyImager {
   void make_image_of_samples(std::int64_t channel, const VisibilityBlocks& visibilities, double scale,
                              const Tensor& storage) const;
   void make_beam(std::int64_t channel, const Tensor& storage) const;
-  /// T D w of samples of an image channel.
-  std::function<Tensor(const gridding::SampleRange& range)> weights_for(std::int64_t channel) const;
   const std::vector<std::int64_t>& sources_of(std::int64_t channel) const;
   /// What turns an image in Jy/beam into the unit of the options.
   double unit_factor(std::int64_t channel) const;

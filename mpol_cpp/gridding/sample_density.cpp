@@ -35,8 +35,7 @@ double SampleDensity::at(std::size_t cell) const {
 
 void SampleDensity::multiply(const Tensor& u, const Tensor& v, const Tensor& numbers) const {
   auto* of_samples = numbers.mutable_data_ptr<double>();
-  visit_samples(coords_, u, v, CellOrder::packed,
-                [&](std::int64_t sample, std::size_t cell) { of_samples[sample] *= at(cell); });
+  visit_samples(coords_, u, v, CellOrder::packed, [&](std::int64_t sample, std::size_t cell) { of_samples[sample] *= at(cell); });
 }
 
 }  // namespace mpol::gridding

@@ -36,7 +36,8 @@ void turn(const Tensor& u, const Tensor& v, double l, double m, const Tensor& va
 
 /// Room for the samples of a block, the same for all: what the allocator is asked for again and again wanders through its heap.
 struct SampleImage::Block {
-  Block(std::int64_t size, std::size_t images) : u(in_own_memory(size, torch::kFloat64)), v(in_own_memory(size, torch::kFloat64)) {
+  Block(std::int64_t size, std::size_t images)
+      : u(in_own_memory(size, torch::kFloat64)), v(in_own_memory(size, torch::kFloat64)) {
     for (std::size_t i = 0; i < images; ++i) values.push_back(in_own_memory(size, torch::kComplexDouble));
   }
 
@@ -52,9 +53,14 @@ struct SampleImage::Pass {
   const Block& block;
 };
 
-SampleImage::SampleImage(const GridCoords& coords, Baselines baselines, std::int64_t working_bytes, Cut cut,
-                         double tolerance)
-    : coords_(coords), baselines_(std::move(baselines)), working_bytes_(working_bytes), parts_(0), part_npix_(0), grid_bytes_(0), tolerance_(tolerance) {
+SampleImage::SampleImage(const GridCoords& coords, Baselines baselines, std::int64_t working_bytes, Cut cut, double tolerance)
+    : coords_(coords),
+      baselines_(std::move(baselines)),
+      working_bytes_(working_bytes),
+      parts_(0),
+      part_npix_(0),
+      grid_bytes_(0),
+      tolerance_(tolerance) {
   const auto npix = coords_.npix();
   const auto none = at::empty({0}, torch::kFloat64);
   do {

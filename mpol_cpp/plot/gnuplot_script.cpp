@@ -201,7 +201,8 @@ class Writer {
     add_floats(name, values, panel);
     const auto& [east, west, south, north] = panel.extent;
     const double dx = (west - east) / static_cast<double>(all.size(1)), dy = (north - south) / static_cast<double>(all.size(0));
-    const double left = east + dx * static_cast<double>(of_columns.begin), right = east + dx * static_cast<double>(of_columns.end);
+    const double left = east + dx * static_cast<double>(of_columns.begin),
+                 right = east + dx * static_cast<double>(of_columns.end);
     line("set contour base\nunset surface\nset cntrparam levels discrete {:.10g}", fmt::join(panel.contours->levels, ","));
     line("set table $contours_{}", number_);
     line("splot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g},0) dx={:.10g} dy={:.10g} notitle",

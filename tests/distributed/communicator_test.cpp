@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/distributed/exchange_speed.h>
 #include <mpol_cpp/distributed/store_communicator.h>
 
 #include "distributed/communicator_checks.h"
@@ -53,6 +55,20 @@ TEST_CASE("a large tensor does not wait in the store for who receives it later",
                                    if (ranks.is_first()) ranks.send(at::ones({std::int64_t{5} << 20}, torch::kUInt8), 1);
                                  }),
                   RankError);
+}
+
+TEST_CASE("ranks find out how fast they exchange, after which they still agree", "[distributed][quick]") {
+  run_as_threads(3, [](Communicator& ranks) {
+    ranks.set_timeout(std::chrono::seconds(30));
+    const auto speed = measure_exchange(ranks, torch::kCPU);
+    if (!(speed.seconds > 0 && speed.seconds < 10)) throw DataError(fmt::format("{} s for an exchange", speed.seconds));
+    if (!(speed.bytes_per_second > 1e3 && std::isfinite(speed.bytes_per_second)))
+      throw DataError(fmt::format("{} bytes a second", speed.bytes_per_second));
+    std::vector<double> numbers{1};
+    ranks.sum(numbers);
+    if (numbers[0] != 3) throw DataError("ranks have lost each other");
+  });
+  CHECK(ExchangeSpeed{0.5, 100}.seconds_of_both(200) == 5);
 }
 
 TEST_CASE("one rank alone is the identity", "[distributed][quick]") {

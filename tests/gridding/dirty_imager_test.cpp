@@ -260,7 +260,8 @@ TEST_CASE("exact images of other visibilities are linear and give the residual i
   CHECK_THROWS_AS(of_cells.image_of(short_ones), ValueError);
 }
 
-TEMPLATE_TEST_CASE("data compared with a model give the images that are made one by one", "[gridding][dirty][quick]", float, double) {
+TEMPLATE_TEST_CASE("data compared with a model give the images that are made one by one", "[gridding][dirty][quick]", float,
+                   double) {
   constexpr auto dtype = c10::CppTypeToScalarType<TestType>::value;
   const auto npix = GENERATE(std::int64_t{130}, std::int64_t{1030});  // density weights in a plane, and searched for
   const GridCoords coords(0.02, npix);

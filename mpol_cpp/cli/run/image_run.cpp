@@ -79,7 +79,10 @@ class ImageRun {
 
  private:
   int go() {
-    if (!options_.dry_run) exchange_on(data_.device());  // a dry run is that of the first rank alone
+    if (!options_.dry_run) {  // which is that of the first rank alone
+      exchange_on(data_.device());
+      if (weighs_exchange(options_)) measure_exchange_on(data_.device());
+    }
     if (!ranks()->is_first()) return assist();
     Agreement sharing;
     if (options_.dry_run) return show_choices();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -144,7 +145,12 @@ void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> befo
     return;
   }
   const ImageSize size{coords_.npix(), nchan, nvis_of_data()};
-  sharding_ = choose_sharding(options_, size, all);
+  std::optional<SharedStep> step;
+  if (const auto& speed = speed_of_exchange()) {
+    step = SharedStep{*speed, static_cast<double>(nvis_of_data()) * static_cast<double>(nchan_of_data()),
+                      seconds_of_sample(device_, options_.data.dtype, at::get_num_threads())};
+  }
+  sharding_ = choose_sharding(options_, size, all, step);
   choose_groups(before);  // while others leave without a word where it refuses
   if (all == 1) return;
   reads_own_channels_ = reading_.may_be_apart() && sharding_.shard == Shard::channels && !groups_.are_several();

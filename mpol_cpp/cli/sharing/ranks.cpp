@@ -19,6 +19,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/distributed/nccl_communicator.h>
 #include <mpol_cpp/distributed/open_communicator.h>
 
@@ -39,6 +40,7 @@ struct RunRanks {
   std::shared_ptr<Communicator> ranks = single_rank();
   Rendezvous place;
   std::int64_t on_these_cpus = 1;
+  std::optional<ExchangeSpeed> speed;
 };
 
 RunRanks& ranks_of_run() {
@@ -141,6 +143,16 @@ void exchange_on(torch::Device device) {
   run.ranks = std::move(choice.ranks);
   log_info(fmt::format("ranks exchange by {} ({})", run.ranks->name(), choice.reason));
 }
+
+void measure_exchange_on(torch::Device device) {
+  auto& run = ranks_of_run();
+  if (run.ranks->is_alone()) return;
+  run.speed = measure_exchange(*run.ranks, device);
+  log_info(fmt::format("an exchange between ranks takes {:.3g} us and {} a second", 1e6 * run.speed->seconds,
+                       memory_words(run.speed->bytes_per_second)));
+}
+
+const std::optional<ExchangeSpeed>& speed_of_exchange() { return ranks_of_run().speed; }
 
 int run_on_ranks(const std::string& verb, bool shares, const std::function<int()>& action) {
   if (const int code = join(verb); code != exit_done) return code;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/distributed/exchange_speed.h>
 #include <mpol_cpp/distributed/rendezvous.h>
 
 namespace mpol::cli {
@@ -26,6 +28,11 @@ std::int64_t ranks_on_these_cpus();
 
 /// From now on ranks() take tensors on their devices by NCCL, where each has a GPU of its own (with_nccl). Called by every rank.
 void exchange_on(torch::Device device);
+
+/// How fast ranks() exchange tensors of a device, measured. Called by every rank.
+void measure_exchange_on(torch::Device device);
+/// The same, where it was measured.
+const std::optional<ExchangeSpeed>& speed_of_exchange();
 
 /// Runs `action` as run_to_exit_code() does, on the ranks that a launcher has started: on all of them where the verb shares its
 /// work, else on the first, for which the others wait. All end with the same exit code; of an error there is one line, from the

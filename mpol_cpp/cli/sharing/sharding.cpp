@@ -29,11 +29,30 @@ std::string obstacle_to_visibilities(const ImageOptions& options) {
   return {};
 }
 
+double bytes_of_image(const ImageOptions& options, const ImageSize& size) {
+  return static_cast<double>(size.npix * size.npix * size.nchan) * static_cast<double>(c10::elementSize(options.data.dtype));
+}
+
 /// Why it does not pay to share the samples in each step, unless that is asked for; empty where it does.
-std::string loss_by_visibilities(const ImageOptions& options, const ImageSize& size) {
-  if (!options.likelihood_kind().goes_through_samples || size.samples >= size.npix * size.npix) return {};
-  return fmt::format("to exchange {} pixels in each step takes longer than to go through {} samples of a channel",
-                     size.npix * size.npix, size.samples);
+std::string loss_by_visibilities(const ImageOptions& options, const ImageSize& size, std::int64_t ranks,
+                                 const std::optional<SharedStep>& step) {
+  if (!options.likelihood_kind().goes_through_samples) return {};
+  if (!step) {
+    if (size.samples >= size.npix * size.npix) return {};
+    return fmt::format("to exchange {} pixels in each step takes longer than to go through {} samples of a channel",
+                       size.npix * size.npix, size.samples);
+  }
+  constexpr double ms = 1e3;
+  const double alone = step->samples * step->seconds_of_sample;
+  const double saved = alone * (1 - 1 / static_cast<double>(ranks));
+  const double exchange = step->exchange.seconds_of_both(bytes_of_image(options, size));
+  if (exchange < saved) return {};
+  return fmt::format(
+      "to exchange {} pixels in each step takes {:.2g} ms, at {} a second, longer than the {:.2g} ms that it saves to share "
+      "{:.0f} "
+      "samples",
+      size.npix * size.npix * size.nchan, ms * exchange, memory_words(step->exchange.bytes_per_second), ms * saved,
+      step->samples);
 }
 
 /// Why ranks cannot hold rows of the exact likelihood; empty where they can.
@@ -82,6 +101,17 @@ UsageError refusal(const ImageOptions& options, const std::string& why, const ch
 
 }  // namespace
 
+double seconds_of_sample(torch::Device device, torch::Dtype dtype, std::int64_t threads) {
+  const bool narrow = dtype == torch::kFloat32;
+  constexpr double on_gpu = 4e-10, on_gpu_wide = 1e-9, of_thread = 8e-9, of_thread_wide = 4e-8;
+  if (device.is_cuda()) return narrow ? on_gpu : on_gpu_wide;
+  return (narrow ? of_thread : of_thread_wide) / static_cast<double>(threads);
+}
+
+bool weighs_exchange(const ImageOptions& options) {
+  return !options.shard && options.likelihood_kind().goes_through_samples && obstacle_to_visibilities(options).empty();
+}
+
 std::string joining_term(const ImageOptions& options) {
   for (const auto kind : all_regularizers()) {
     if (regularizer_of(kind).joins_channels && in_fit(options, kind)) return option_of(kind);
@@ -105,7 +135,8 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   return {};
 }
 
-Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
+Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks,
+                         const std::optional<SharedStep>& step) {
   if (ranks == 1 || options.shard == Shard::none) return {Shard::none, "asked for"};
   auto channels = obstacle_to_channels(options, size.nchan);
   auto visibilities = obstacle_to_visibilities(options);
@@ -125,7 +156,7 @@ Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std
   }
   if (channels.empty()) channels = loss_by_channels(options);
   if (channels.empty()) return {Shard::channels, reason_for_channels(options)};
-  if (visibilities.empty()) visibilities = loss_by_visibilities(options, size);
+  if (visibilities.empty()) visibilities = loss_by_visibilities(options, size, ranks, step);
   if (visibilities.empty()) return {Shard::visibilities, channels};
   return {Shard::none, fmt::format("{}, and {}", channels, visibilities)};
 }
@@ -153,7 +184,7 @@ Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nc
 std::string plan_words(const Sharding& sharding, const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
   const auto [npix, nchan, samples] = size;
   const auto pixels = static_cast<double>(npix * npix), channels = static_cast<double>(nchan);
-  const double image = channels * pixels * (options.data.dtype == torch::kFloat64 ? 8 : 4);
+  const double image = bytes_of_image(options, size);
   const auto range = [&](std::int64_t count) {
     const auto most = share_of(count, 0, ranks).size(), fewest = share_of(count, ranks - 1, ranks).size();
     return most == fewest ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
