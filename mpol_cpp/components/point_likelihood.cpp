@@ -79,6 +79,7 @@ PointLikelihoodImpl::PointLikelihoodImpl(std::shared_ptr<Likelihood> image, cons
       gram[channel].add_(at::real(at::matmul(weighted, responses.transpose(0, 1))));
     });
     std::vector<gridding::ImageOfSamples> made;
+    made.reserve(static_cast<std::size_t>(count));
     for (std::int64_t j = 0; j < count; ++j) made.push_back({.scale = coords().cell_area(), .image = images[channel][j]});
     maker.make(own, made, [&](const gridding::SampleRange& range, std::span<const Tensor> values) {
       const auto weights = visibilities.block(range.channel, range.begin, range.end).weights;

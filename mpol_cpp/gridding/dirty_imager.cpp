@@ -301,6 +301,7 @@ ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(
   const gridding::SampleImage transform(coords_, samples_->visibilities.baselines(), samples_->working_bytes,
                                         gridding::SampleImage::Cut::none, options_.tolerance());
   std::vector<BeamShape> shapes;
+  shapes.reserve(static_cast<std::size_t>(nchan_));
   SampleRoom room;
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
     const SampleWeights weights(*this, channel);

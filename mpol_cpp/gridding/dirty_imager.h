@@ -115,7 +115,8 @@ class DirtyImager {
   /// @throws ValueError for images of cells; ShapeError for a block of another shape
   Tensor image_of(const VisibilityBlocks& visibilities) const;
   /// The dirty image and that of data minus a model, with the shapes of the beams, of which other functions tell: in one pass
-  /// over the data where working storage holds four grids, in two or three where it does not.
+  /// over the data where working storage holds four grids, in two or three where it does not. It takes two grids at least, of 32
+  /// bytes a pixel, whatever the storage.
   /// @param sky  model image (nchan, npix, npix) Jy/arcsec^2, float64 on the CPU
   /// @param use  called with one block of samples after the other, each once
   /// @throws ValueError for images of cells; ShapeError for another image

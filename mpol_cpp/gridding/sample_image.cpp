@@ -38,6 +38,7 @@ void turn(const Tensor& u, const Tensor& v, double l, double m, const Tensor& va
 struct SampleImage::Block {
   Block(std::int64_t size, std::size_t images)
       : u(in_own_memory(size, torch::kFloat64)), v(in_own_memory(size, torch::kFloat64)) {
+    values.reserve(images);
     for (std::size_t i = 0; i < images; ++i) values.push_back(in_own_memory(size, torch::kComplexDouble));
   }
 
@@ -89,6 +90,7 @@ void SampleImage::make_part(const std::vector<std::int64_t>& channels, const Pas
   std::vector<Plan::Cells> sums, models(pass.images.size());
   std::vector<const Plan::Cells*> cells;
   sums.reserve(pass.last - pass.first);
+  cells.reserve(pass.last - pass.first);
   for (auto i = pass.first; i < pass.last; ++i) {
     cells.push_back(&sums.emplace_back(finish_->empty_cells()));
     if (const auto& model = pass.images[i].model; model.defined()) {

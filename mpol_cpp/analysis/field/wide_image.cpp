@@ -96,6 +96,8 @@ WideMap WideImage::map() const {
   map.noise = std::sqrt(scale);
   map.scatter = scatter();
   std::vector<c10::complex<double>> sums, weights;
+  sums.reserve(cells_.size());
+  weights.reserve(cells_.size());
   for (const auto& [weight, real, imag] : cells_) {
     sums.emplace_back(real, imag);
     weights.emplace_back(weight, 0);

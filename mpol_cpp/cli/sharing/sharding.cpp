@@ -49,8 +49,7 @@ std::string loss_by_visibilities(const ImageOptions& options, const ImageSize& s
   if (exchange < saved) return {};
   return fmt::format(
       "to exchange {} pixels in each step takes {:.2g} ms, at {} a second, longer than the {:.2g} ms that it saves to share "
-      "{:.0f} "
-      "samples",
+      "{:.0f} samples",
       size.npix * size.npix * size.nchan, ms * exchange, memory_words(step->exchange.bytes_per_second), ms * saved,
       step->samples);
 }

@@ -35,8 +35,9 @@ TEST_CASE("samples are shared where a step takes less time so, by what exchanges
   CHECK(chosen(options, 2, step_with(1e-5, 1e9)).shard == Shard::visibilities);
   const auto slow = chosen(options, 2, step_with(1e-5, 4e8));  // 5.3 ms
   CHECK(slow.shard == Shard::none);
-  CHECK_THAT(slow.reason, ContainsSubstring("to exchange 262144 pixels in each step takes 5.3 ms, at 381 MiB a second, longer than "
-                                            "the 4 ms that it saves to share 1000000 samples"));
+  CHECK_THAT(slow.reason,
+             ContainsSubstring("to exchange 262144 pixels in each step takes 5.3 ms, at 381 MiB a second, longer than "
+                               "the 4 ms that it saves to share 1000000 samples"));
   CHECK(chosen(options, 16, step_with(1e-5, 4e8)).shard == Shard::visibilities);
   CHECK(chosen(options, 2, step_with(3e-3, 1e12)).shard == Shard::none);  // who is far away
   CHECK(chosen(options, 2, std::nullopt).shard == Shard::visibilities);   // more samples than pixels
