@@ -1,8 +1,6 @@
 #include <mpol_cpp/train/memory_estimate.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <limits>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -34,9 +32,8 @@ double dirty_images(double npix, double nchan) {
 double images_of_results(const MemorySettings& settings) {
   const auto nchan = static_cast<double>(channels_of_results(settings)), npix = static_cast<double>(settings.npix());
   if (settings.likelihood().of_cells) return dirty_images(npix, nchan);
-  constexpr double statistics = 16 * 0x1p20;  // of several threads
-  const auto samples = settings.visibilities() > 0 ? settings.visibilities() : std::numeric_limits<std::int32_t>::max();
-  const auto working = static_cast<double>(gridding::needed_to_compare(settings.npix(), samples));
+  constexpr double statistics = 8 * 0x1p20;  // of several threads
+  const auto working = static_cast<double>(gridding::needed_to_compare(settings.npix(), settings.visibilities()));
   return 8 * npix * npix * (2 * nchan + 1) + working + statistics;
 }
 
@@ -140,12 +137,14 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   add("images of other channels", 8 * npix * npix * (of_results - nchan));
   add("losses of the epochs",
       LossHistory::bytes_per_epoch(static_cast<std::size_t>(settings.columns())) * static_cast<double>(settings.epochs()));
-  add("dirty images", std::max(0.0, results - fit - history));  // made when the fit is done and its memory free again
+  const double more_of_results = std::max(0.0, results - fit - history);  // made when the fit is done and its memory free again
+  add("dirty images", more_of_results);
   // Before the fit.
   add("making of the likelihood", std::max(0.0, likelihood.making - likelihood.held - std::max(fit + history, results)));
   add("visibilities", settings.data_bytes());
-  // Tables and sorted samples of cell averages, of which the allocator keeps a part.
-  add("gridding", std::min(8 * static_cast<double>(settings.visibilities()), 48 * 0x1p20));
+  // Tables and sorted samples of cell averages, of which the allocator keeps a part, but not beside the results.
+  const double of_cells = std::min(8 * static_cast<double>(settings.visibilities()), 48 * 0x1p20);
+  add("gridding", std::max(0.0, of_cells - more_of_results));
   return estimate;
 }
 
