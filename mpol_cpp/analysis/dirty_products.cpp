@@ -58,8 +58,9 @@ void each_range(const std::vector<SampleRange>& ranges, std::int64_t begin, std:
 /// Amplitudes of samples of several frequencies that make one image: of the channels of the data, or of its parts.
 class FrequencySums {
  public:
-  explicit FrequencySums(const FitData& fit)
-      : parts_(fit.parts), by_parts_(fit.visibilities.nchan() == 1), amplitudes_(groups_of(fit)) {}
+  /// @param samples  of a channel, of all of whom sums will be added up
+  FrequencySums(const FitData& fit, std::int64_t samples)
+      : parts_(fit.parts), by_parts_(fit.visibilities.nchan() == 1), amplitudes_(groups_of(fit, samples)) {}
 
   /// @param begin  of the samples among those of their channel
   void add(std::int64_t channel, std::int64_t begin, const Tensor& model, const VisibilityBlock& samples) {
@@ -78,7 +79,7 @@ class FrequencySums {
 
  private:
   /// Nothing where there is one frequency, or each makes its own image.
-  static std::optional<FrequencyAmplitudes> groups_of(const FitData& fit) {
+  static std::optional<FrequencyAmplitudes> groups_of(const FitData& fit, std::int64_t samples) {
     if (fit.channels.nchan() != 1) return std::nullopt;
     std::vector<FrequencyAmplitudes::Group> groups;
     const auto& visibilities = fit.visibilities;
@@ -88,7 +89,7 @@ class FrequencySums {
     } else if (visibilities.frequencies().defined()) {
       groups.reserve(static_cast<std::size_t>(visibilities.nchan()));
       for (std::int64_t c = 0; c < visibilities.nchan(); ++c)
-        groups.push_back({visibilities.frequencies()[c].item<double>(), visibilities.nvis()});
+        groups.push_back({visibilities.frequencies()[c].item<double>(), samples});
     }
     return groups.size() > 1 ? std::optional<FrequencyAmplitudes>(groups) : std::nullopt;
   }
@@ -154,21 +155,22 @@ class PartSums {
 
 /// What products are made of beside their images: sums over the samples of all channels.
 struct ProductSums {
-  /// @param samples  how many there are, of which these sums count some
-  ProductSums(const ProductFrame& frame, const FitData& fit, std::int64_t samples)
+  /// @param samples     how many there are in all channels, of which these sums count some
+  /// @param of_channel  the same of a channel, and of all of whom sums will be added up
+  ProductSums(const ProductFrame& frame, const FitData& fit, std::int64_t samples, std::int64_t of_channel)
       : data(frame.longest),
         model(frame.longest),
         residuals(frame.wide),
         lengths(frame.longest, samples),
-        frequencies(fit),
+        frequencies(fit, of_channel),
         parts(fit.parts),
         has_parts_(!fit.parts.empty()) {}
 
   AmplitudeSums data, model;
   ResidualSums residuals;
   LengthAmplitudes lengths;
-  FrequencySums frequencies;  // neither of several ranks, which make an image of each channel
-  PartSums parts;
+  FrequencySums frequencies;  // not of ranks with other channels, which make an image of each
+  PartSums parts;             // nor of any ranks
 
   /// @param begin  of the samples among those of their channel
   void add(std::int64_t channel, std::int64_t begin, const VisibilityBlock& samples, const Tensor& of_model) {
@@ -195,8 +197,16 @@ struct ProductSums {
     add_visited(all_of(*this), all_of(others));
   }
 
+  /// Of ranks with other channels.
   void sum_over(Communicator& ranks) {
     sum_visited(ranks, [this](const auto& visit) { visit_sums(visit); });
+  }
+  /// Of ranks with other samples of the same channels.
+  void sum_samples_over(Communicator& ranks) {
+    sum_visited(ranks, [this](const auto& visit) {
+      visit_sums(visit);
+      frequencies.visit_sums(visit);
+    });
   }
 
   void put_into(DirtyProducts& products) const {
@@ -218,14 +228,14 @@ struct ProductSums {
   bool has_parts_;
 };
 
-/// The same sums by several threads: each lane has its own, of every eighth piece of the samples, so that what comes of them does
+/// The same sums by several threads: each lane has its own, of every fourth piece of the samples, so that what comes of them does
 /// not depend on how many threads there are.
 class SumLanes {
  public:
-  SumLanes(const ProductFrame& frame, const FitData& fit) {
+  SumLanes(const ProductFrame& frame, const FitData& fit, std::int64_t of_channel) {
     lanes_.reserve(lanes);
     for (std::int64_t lane = 0; lane < lanes; ++lane)
-      lanes_.emplace_back(frame, fit, lane == 0 ? fit.visibilities.nchan() * fit.visibilities.nvis() : 0);
+      lanes_.emplace_back(frame, fit, lane == 0 ? fit.visibilities.nchan() * fit.visibilities.nvis() : 0, of_channel);
   }
 
   void add(const ComparedSamples& compared) {
@@ -248,7 +258,7 @@ class SumLanes {
   }
 
  private:
-  static constexpr std::int64_t lanes = 8, piece = 8192;  // of which LibTorch's operations take no threads of their own
+  static constexpr std::int64_t lanes = 4, piece = 8192;  // of which LibTorch's operations take no threads of their own
 
   std::vector<ProductSums> lanes_;
 };
@@ -282,16 +292,21 @@ struct ProductImages {
   Tensor dirty, residual, noise, beams;
 };
 
-/// The images, and the sums that were made on the way.
-std::pair<ProductImages, ProductSums> images_and_sums(const FitData& data, const Tensor& sky, const ProductFrame& frame) {
+/// The images, and the sums that were made on the way. @param sharing  ranks that have other samples of the same images
+std::pair<ProductImages, ProductSums> images_and_sums(const FitData& data, const Tensor& sky, const ProductFrame& frame,
+                                                      Communicator& sharing = *single_rank()) {
   const auto imager = imager_of(data, ImageUnit::jy_per_beam);
   ProductImages images{.dirty = {}, .residual = {}, .noise = imager.noise(), .beams = {}};
-  SumLanes lanes(frame, data);
+  std::vector<double> samples{static_cast<double>(data.visibilities.nvis())};
+  sharing.sum(samples);
+  SumLanes lanes(frame, data, static_cast<std::int64_t>(samples.front()));
   if (data.imaging == Imaging::cells) {
     images.dirty = imager.image();
     images.residual = residual_of_cells(lanes.total(), imager, images.dirty, data, sky);
   } else {
-    auto made = imager.compare(sky, [&lanes](const ComparedSamples& compared) { lanes.add(compared); });
+    auto made = imager.compare(
+        sky, [&lanes](const ComparedSamples& compared) { lanes.add(compared); },
+        [&sharing](Tensor& image) { sharing.all_reduce_sum(image); });
     images.dirty = std::move(made.image);
     images.residual = std::move(made.residual);
   }
@@ -382,6 +397,17 @@ std::optional<DirtyProducts> dirty_products(const FitData& own, const Tensor& sk
   for (auto* rows : {&images.dirty, &images.residual, &images.noise, &images.beams}) *rows = ranks.gather(rows->contiguous());
   if (!ranks.is_first()) return std::nullopt;
   return products_of(images, sums);
+}
+
+std::optional<DirtyProducts> dirty_products_of_samples(const FitData& own, const Tensor& sky, const ProductFrame& frame,
+                                                       Communicator& ranks) {
+  const FitData without_parts{own.visibilities, own.channels, own.dataset, Imaging::exact};
+  auto [images, sums] = images_and_sums(without_parts, sky, frame, ranks);
+  sums.sum_samples_over(ranks);
+  if (!ranks.is_first()) return std::nullopt;
+  auto products = products_of(images, sums);
+  products.remainder.slope = sums.frequencies.slope();
+  return products;
 }
 
 Tensor dirty_start(const FitData& data) { return imager_of(data, ImageUnit::jy_per_arcsec2).image(); }

@@ -99,6 +99,13 @@ DirtyProducts dirty_products(const FitData& data, const Tensor& sky, const Produ
 std::optional<DirtyProducts> dirty_products(const FitData& own, const Tensor& sky, const ProductFrame& frame,
                                             Communicator& ranks);
 
+/// The same products of images of whose samples each rank has a share, in all channels, at least one. The parts of the data are
+/// not looked at apart.
+/// @param own  this rank's samples, beside the cell averages of those of all ranks  @param sky  the model image of all
+/// @return     the products on the first rank, nothing on the others
+std::optional<DirtyProducts> dirty_products_of_samples(const FitData& own, const Tensor& sky, const ProductFrame& frame,
+                                                       Communicator& ranks);
+
 /// The dirty image in Jy/arcsec^2 that a fit may start from (start_at_image), (nchan, npix, npix) float64.
 Tensor dirty_start(const FitData& data);
 

@@ -287,7 +287,8 @@ void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBl
   samples_->transform.make(sources_of(channel), {&image, 1}, values);
 }
 
-ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(const ComparedSamples&)>& use) const {
+ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(const ComparedSamples&)>& use,
+                                    const ImageSum& sum) const {
   const auto npix = coords_.npix();
   if (!samples_) throw ValueError("models are compared with samples; images of cells have none");
   if (sky.sizes() != at::IntArrayRef({nchan_, npix, npix}) || sky.scalar_type() != torch::kFloat64 || !sky.is_cpu()) {
@@ -328,6 +329,9 @@ ComparedImages DirtyImager::compare(const Tensor& sky, const std::function<void(
       });
     };
     transform.make(sources_of(channel), made, values);
+    for (auto& image : made) {
+      if (sum) sum(image.image);
+    }
     shapes.push_back(measure_beam(beam, coords_.cell_size()));
   }
   std::call_once(cache_->measured, [&] { cache_->shapes = std::move(shapes); });

@@ -63,6 +63,9 @@ struct ComparedSamples {
   const Tensor& model;             ///< what the model has there
 };
 
+/// Adds what others, who have other samples of the same image, have made of theirs to an image, (npix, npix) float64.
+using ImageSum = std::function<void(Tensor& image)>;
+
 /// Dirty images of data and of data minus model, in Jy/beam.
 struct ComparedImages {
   Tensor image, residual;  ///< (nchan, npix, npix) float64
@@ -119,8 +122,11 @@ class DirtyImager {
   /// bytes a pixel, whatever the storage.
   /// @param sky  model image (nchan, npix, npix) Jy/arcsec^2, float64 on the CPU
   /// @param use  called with one block of samples after the other, each once
+  /// @param sum  called with the images and the beam of each channel, before the beam is measured, where others have a share of
+  ///             the samples: this imager is of their cell averages then, and its own samples
   /// @throws ValueError for images of cells; ShapeError for another image
-  ComparedImages compare(const Tensor& sky, const std::function<void(const ComparedSamples&)>& use) const;
+  ComparedImages compare(const Tensor& sky, const std::function<void(const ComparedSamples&)>& use,
+                         const ImageSum& sum = nullptr) const;
   /// Dirty beam, (nchan, npix, npix) sky, peak 1 at column npix/2 - 1, row npix/2.
   Tensor beam() const;
 

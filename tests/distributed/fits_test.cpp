@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <torch/csrc/autograd/autograd.h>
@@ -170,6 +171,57 @@ TEST_CASE("dirty images and sums that ranks make of their channels are those of 
       check("power of the model", std::pow(all->model.amplitude[ring], 2), of_model * of_model, of_model * of_model);
     }
   });
+}
+
+TEST_CASE("dirty images and sums that ranks make of their samples are those of one rank", "[distributed]") {
+  constexpr std::int64_t nchan = 3;
+  auto visibilities = random_visibilities(grid, nchan, 8);
+  visibilities.set_frequencies(at::tensor({1.0e11, 1.5e11, 2.2e11}, torch::kFloat64));
+  const auto channels = GENERATE(ChannelMap::cube(nchan), ChannelMap::continuum(nchan));
+  const auto sky = uniform({channels.nchan(), grid.npix(), grid.npix()}, torch::kFloat64, 4);
+  const auto averages =
+      DataAverager(grid, visibilities, DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off)).to_dataset();
+  const FitData data{visibilities, channels, averages, Imaging::exact};
+  const auto frame = product_frame(data, summarize_uv(visibilities.baselines()));
+  const auto whole = dirty_products(data, sky, frame);
+  run_as_threads(3, [&](Communicator& ranks) {
+    const auto share = share_of(visibilities.nvis(), ranks.rank(), ranks.size());
+    const auto own = visibilities.select(at::arange(share.begin, share.end, torch::kInt64));
+    const auto all = dirty_products_of_samples({own, channels, averages, Imaging::exact}, sky, frame, ranks);
+    if (all.has_value() != ranks.is_first()) throw DataError("products on another rank than the first");
+    if (!all) return;
+    const auto check = [](const char* what, double value, double expected, double scale, double tolerance = 1e-12) {
+      if (!(std::abs(value - expected) <= tolerance * std::abs(scale)))
+        throw DataError(fmt::format("{}: {} instead of {}", what, value, expected));
+    };
+    check("dirty image", difference(all->dirty, whole.dirty), 0, 1);
+    check("residual", difference(all->residual, whole.residual), 0, 1);
+    check("wide image", difference(all->remainder.wide.image, whole.remainder.wide.image), 0, 1);
+    if (all->noise != whole.noise) throw DataError("another noise");
+    if (all->beams.size() != whole.beams.size()) throw DataError("other beams");
+    for (std::size_t i = 0; i < whole.beams.size(); ++i) check("beam", all->beams[i].major, whole.beams[i].major, 1, 1e-9);
+    const auto& own_statistics = all->remainder.statistics;
+    const auto& statistics = whole.remainder.statistics;
+    if (own_statistics.samples != nchan * visibilities.nvis()) throw DataError("another number of samples");
+    check("scatter", own_statistics.standard_deviation, statistics.standard_deviation, 1);
+    check("share beyond four sigma", own_statistics.beyond_four, statistics.beyond_four, 1);
+    const auto &lengths = all->remainder.lengths, &expected = whole.remainder.lengths;
+    if (!lengths || !expected) throw DataError("no slope with baseline length");
+    check("slope", lengths->slope, expected->slope, 1, 1e-10);
+    check("its error", lengths->error, expected->error, 1, 1e-10);
+    check("chi^2", lengths->chi_squared, expected->chi_squared, expected->chi_squared);
+    check("numbers", lengths->samples, expected->samples, 1);
+    const auto &slope = all->remainder.slope, &index = whole.remainder.slope;
+    if (slope.has_value() != index.has_value()) throw DataError("another spectral slope");
+    if (slope) {
+      check("spectral index", slope->index, index->index, 1, 1e-9);
+      check("error of the index", slope->error, index->error, index->error, 1e-9);
+    }
+    for (std::size_t ring = 0; ring < whole.data.q.size(); ++ring)
+      check("power", std::pow(all->model.amplitude[ring], 2), std::pow(whole.model.amplitude[ring], 2), 1, 1e-9);
+  });
+  const auto alone = single_rank();
+  CHECK(dirty_products_of_samples(data, sky, frame, *alone)->residual.equal(whole.residual));
 }
 
 TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distributed]", float, double) {

@@ -124,6 +124,7 @@ class ImageRun {
     if (!data_.get_share([this] { digest_once_decided(); })) return exit_done;
     data_.average_and_make_likelihood();
     if (data_.is_served_by_ranks()) data_.serve();
+    else if (data_.shares_products()) data_.help_with_products();
     else if (data_.sharding().shard == Shard::channels || data_.shares_folds()) fit(text_of_first(std::string()));
     return exit_done;
   }
@@ -278,6 +279,10 @@ class ImageRun {
     describe_fit();
     if (has_errors) take(std::move(errors));
     if (fitted.ended() && !shares_channels()) doubt(fitted);
+    if (is_written && data_.shares_products()) {
+      const Stopwatch products(summary_.seconds.writing);
+      outcome_.dirty = data_.products_with_others(outcome_.sky);
+    }
   }
 
   /// Whether ranks may find the digest of the data together: a run that goes on, or begins with settings of another one, compares

@@ -1,6 +1,8 @@
 #include <mpol_cpp/cli/run/run_data.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -31,6 +34,12 @@
 #include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
+namespace {
+
+/// Who waits for the end of a fit ends with the first rank, not by a time-out.
+constexpr auto longest_fit = std::chrono::hours(24 * 365);
+
+}  // namespace
 
 RunData::RunData(ImageOptions& options, ImageSummary& summary)
     : options_(options),
@@ -320,6 +329,7 @@ void RunData::serve() const {
 }
 
 void RunData::release_ranks() {
+  if (others_wait_) ask_for_products(std::nullopt);
   if (slab_likelihood_) slab_likelihood_->release();
   if (ranked_likelihood_) ranked_likelihood_->release();
 }
@@ -362,7 +372,8 @@ void RunData::make_likelihood_of_fit() {
   } else if (sharding_.shard == Shard::visibilities) {
     ExactLikelihood exact(operator_of_shares(coords_, own_samples_ ? &*own_samples_ : nullptr, channels_, *ranks(),
                                              KernelStorage{options_.kernel_folder}));
-    own_samples_.reset();
+    others_wait_ = shares_products() && ranks()->is_first();
+    if (!shares_products()) own_samples_.reset();
     exact->to(device_);
     likelihood_ = exact.ptr();
   } else if (sharding_.shard == Shard::channels) {
@@ -442,6 +453,51 @@ std::optional<DirtyProducts> RunData::products_of_ranks(const Tensor& sky) const
   if (told[0] == 0) return std::nullopt;
   const ProductFrame frame{told[1], GridCoords(told[2], static_cast<std::int64_t>(told[3]))};
   return dirty_products(own_part().data, sky.to(torch::kCPU, torch::kFloat64), frame, ranks);
+}
+
+bool RunData::shares_products() const {
+  return !ranks()->is_alone() && !team_ && sharding_.shard == Shard::visibilities && !shares_samples() && !shares_folds() &&
+         !groups_.are_several() && nvis_of_data() >= ranks()->size();
+}
+
+/// What the first rank says to those that wait; on all. @param frame  nothing: they may go
+std::optional<ProductFrame> RunData::ask_for_products(const std::optional<ProductFrame>& frame) {
+  others_wait_ = false;
+  std::array<double, 3> numbers{};
+  if (frame) numbers = {frame->longest, frame->wide.cell_size(), static_cast<double>(frame->wide.npix())};
+  const auto [longest, cell_size, npix] = numbers_of_first<3>(numbers);
+  if (npix == 0) return std::nullopt;
+  return ProductFrame{longest, GridCoords(cell_size, static_cast<std::int64_t>(npix))};
+}
+
+/// The part of each rank.
+std::optional<DirtyProducts> RunData::products_in(const ProductFrame& frame, Tensor sky) const {
+  const auto nchan = nchan_of_image();
+  auto cells = ranks()->is_first() ? dataset_->cells() : Tensor(), weights = ranks()->is_first() ? dataset_->weights() : Tensor();
+  const auto [ncells] = numbers_of_first<1>({cells.defined() ? static_cast<double>(cells.size(0)) : 0});
+  if (!ranks()->is_first()) {
+    cells = at::empty({static_cast<std::int64_t>(ncells)}, torch::kInt64);
+    weights = at::empty({static_cast<std::int64_t>(ncells)}, torch::kFloat64);
+    sky = at::empty({nchan, coords_.npix(), coords_.npix()}, torch::kFloat64);
+  }
+  for (auto* of_first : {&cells, &weights, &sky}) ranks()->broadcast(*of_first);
+  const GriddedDataset averages(coords_, nchan, cells, at::zeros(weights.sizes(), torch::kComplexDouble), weights);
+  return dirty_products_of_samples({*own_samples_, channels_, averages, Imaging::exact}, sky, frame, *ranks());
+}
+
+std::optional<DirtyProducts> RunData::products_with_others(const Tensor& sky) {
+  const auto data = fit_data();
+  if (!others_wait_ || !data.parts.empty()) return std::nullopt;
+  const auto frame = ask_for_products(product_frame(data, uv_));
+  return products_in(*frame, sky.to(torch::kCPU, torch::kFloat64).contiguous());
+}
+
+void RunData::help_with_products() {
+  const auto usual = ranks()->timeout();
+  ranks()->set_timeout(longest_fit);
+  const auto frame = ask_for_products(std::nullopt);
+  ranks()->set_timeout(usual);
+  if (frame) products_in(*frame, {});
 }
 
 std::vector<Beam> RunData::beams_of_channels() const {

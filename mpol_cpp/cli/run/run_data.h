@@ -66,7 +66,7 @@ class RunData {
   /// Whether each step of the first rank asks the others for their rows or samples.
   bool is_served_by_ranks() const { return sharding_.shard == Shard::rows || shares_samples(); }
   void serve() const;    ///< what the first rank asks for, until it releases this one
-  void release_ranks();  ///< lets those go that serve the first
+  void release_ranks();  ///< lets those go that serve the first, or wait to help it
 
   /// The part of the fit that this rank makes by itself.
   PartToFit own_part() const;
@@ -81,6 +81,14 @@ class RunData {
   /// Dirty images and all that goes with them, of ranks that fit channels and are all here with the model of their own: on the
   /// first, and where it looks at no parts of the data apart. @param sky  of own_part(), (nchan, npix, npix)
   std::optional<DirtyProducts> products_of_ranks(const Tensor& sky) const;
+  /// Whether the other ranks, which share samples of the exact likelihood, wait for the end of the first one's fit, to make
+  /// these images with it.
+  bool shares_products() const;
+  /// By the first: the same of these ranks, at most once; nothing where it looks at parts of the data apart, which it does alone.
+  /// @param sky  (nchan, npix, npix)
+  std::optional<DirtyProducts> products_with_others(const Tensor& sky);
+  /// By the others: their part of it, or nothing, as the first says, whenever that is.
+  void help_with_products();
   /// The fitted dirty beam of each channel of a cube, none where that of one is no ellipse; on all ranks, which must all be here
   /// where they share channels.
   std::vector<Beam> beams_of_channels() const;
@@ -127,6 +135,8 @@ class RunData {
   void take_share(const VisibilityShare& share);
   Visibilities channels(const Share& wanted) const;
   std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
+  std::optional<ProductFrame> ask_for_products(const std::optional<ProductFrame>& frame);
+  std::optional<DirtyProducts> products_in(const ProductFrame& frame, Tensor sky) const;
   void average();
   void make_likelihood_of_fit();
   FitSize size_of_fit() const;
@@ -165,6 +175,7 @@ class RunData {
   std::shared_ptr<Likelihood> likelihood_;                   // of what this rank fits; empty where it fits nothing
   FitSize size_;
   bool weights_are_doubted_ = false;
+  bool others_wait_ = false;  // to help with products
 };
 
 }  // namespace mpol::cli
