@@ -197,11 +197,11 @@ struct ProductSums {
     add_visited(all_of(*this), all_of(others));
   }
 
-  /// Of ranks with other channels.
+  /// Adds those of ranks with other channels.
   void sum_over(Communicator& ranks) {
     sum_visited(ranks, [this](const auto& visit) { visit_sums(visit); });
   }
-  /// Of ranks with other samples of the same channels.
+  /// Adds those of ranks with other samples of the same channels.
   void sum_samples_over(Communicator& ranks) {
     sum_visited(ranks, [this](const auto& visit) {
       visit_sums(visit);
