@@ -135,7 +135,8 @@ DirtyImager::DirtyImager(const GriddedDataset& averages, const Visibilities& vis
   const auto map = options_.channel_map().value_or(ChannelMap::cube(visibilities.nchan()));
   map.check_sources(visibilities.nchan());
   if (map.nchan() != nchan_)
-    throw ValueError(fmt::format("the averages have {} channels, the channel map {}: they must be of it", nchan_, map.nchan()));
+    throw ValueError(fmt::format(
+        "the averages have {} image channels, the channel map has {}: give the map that they were made by", nchan_, map.nchan()));
   if (options_.taper()) sum_cells(visibilities, map);
   else take_averages(averages);
   keep_samples(visibilities, map);

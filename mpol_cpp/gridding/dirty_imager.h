@@ -94,6 +94,7 @@ class DirtyImager {
 
   /// Exact images of visibilities whose cell averages, by the same channel map, are there already: without a pass over the data,
   /// unless there is a taper.
+  /// @throws ValueError for a channel map that names channels that are not there, or has other image channels than the averages
   DirtyImager(const GriddedDataset& averages, const Visibilities& visibilities, DirtyImagerOptions options = {});
 
   const GridCoords& coords() const { return coords_; }  ///< the grid of the images

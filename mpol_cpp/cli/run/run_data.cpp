@@ -373,7 +373,7 @@ void RunData::make_likelihood_of_fit() {
     ExactLikelihood exact(operator_of_shares(coords_, own_samples_ ? &*own_samples_ : nullptr, channels_, *ranks(),
                                              KernelStorage{options_.kernel_folder}));
     others_wait_ = shares_products() && ranks()->is_first();
-    if (!shares_products()) own_samples_.reset();
+    if (!shares_products() || ranks()->is_first()) own_samples_.reset();  // the first has all besides
     exact->to(device_);
     likelihood_ = exact.ptr();
   } else if (sharding_.shard == Shard::channels) {
@@ -489,6 +489,7 @@ std::optional<DirtyProducts> RunData::products_with_others(const Tensor& sky) {
   const auto data = fit_data();
   if (!others_wait_ || !data.parts.empty()) return std::nullopt;
   const auto frame = ask_for_products(product_frame(data, uv_));
+  take_own_samples();
   return products_in(*frame, sky.to(torch::kCPU, torch::kFloat64).contiguous());
 }
 
